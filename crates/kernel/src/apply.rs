@@ -1,0 +1,262 @@
+//! Folding one fact into the state: the only mutation there is. Total, without judgement, the
+//! same live and on replay; whatever refers to something that is not there does nothing.
+
+mod agent;
+mod call;
+mod ledger;
+mod world;
+
+pub(crate) use agent::{provider_of, tokens};
+pub(crate) use call::summary;
+pub(crate) use world::digest_of;
+
+use alloc::collections::VecDeque;
+
+use crate::ask::{Ask, Closed};
+use crate::event::{Entry, Event, VERSION};
+use crate::id::{AgentId, AskId, InputId, Key, Seq, Time};
+use crate::limits::{ASKS_CLOSED_MAX, DEDUPE_MS};
+use crate::message::{Message, Note, Source, Who};
+use crate::state::{Delivery, Owed, Phase, Session, Tree, Waiting};
+
+/// Folds a whole entry. An entry that does not follow the state, or whose words are newer than
+/// this code, is refused and changes nothing.
+pub fn fold(session: &mut Session, entry: &Entry) -> Result<(), Unfoldable> {
+    if entry.v > VERSION {
+        return Err(Unfoldable::Newer { version: entry.v });
+    }
+    if entry.seq != next(session) {
+        return Err(Unfoldable::OutOfOrder { expected: next(session), found: entry.seq });
+    }
+    for event in &entry.events {
+        apply(session, entry.at, event);
+    }
+    Ok(())
+}
+
+/// The number the next event will have.
+fn next(session: &Session) -> Seq {
+    Seq(session.seq.0 + 1)
+}
+
+/// Why an entry cannot be folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfoldable {
+    Newer { version: u32 },
+    OutOfOrder { expected: Seq, found: Seq },
+}
+
+impl core::fmt::Display for Unfoldable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Unfoldable::Newer { version } => {
+                write!(f, "the journal speaks version {version}, this locum only {VERSION}")
+            }
+            Unfoldable::OutOfOrder { expected, found } => {
+                write!(f, "the journal goes on at {found} where {expected} was expected")
+            }
+        }
+    }
+}
+
+/// Folds one event, which takes the next number.
+pub fn apply(session: &mut Session, at: Time, event: &Event) {
+    session.seq = next(session);
+    session.now = at;
+    match event {
+        Event::Opened { session: key } => session.key.clone_from(key),
+        Event::Configured { changes } => world::configure(session, changes),
+        Event::Restarted => restart(session),
+        Event::Enqueued { message } => enqueue(session, message),
+        Event::Merged { input, message } => merge(session, *input, message),
+        Event::Edited { input, text } => edit(session, *input, text),
+        Event::Moved { input, before } => shift(session, *input, *before),
+        Event::Dropped { input, .. } => session.queue.retain(|waiting| waiting.input != *input),
+        Event::Heard { agent, note } => hear(session, *agent, note),
+        Event::Spawned(spawn) => agent::spawn(session, spawn),
+        Event::Lined { agent, returning } => agent::line_up(session, *agent, *returning),
+        Event::Preparing { agent } => agent::prepare(session, *agent),
+        Event::Prepared { agent } => agent::prepared(session, *agent),
+        Event::TurnBegan { agent, purpose, reads, reserved, grace } => {
+            agent::begin_turn(session, *agent, *purpose, reads, *reserved, *grace);
+        }
+        Event::Replied { agent, reply } => agent::reply(session, *agent, reply),
+        Event::Retrying { agent, attempt, not_before, hold, failure } => {
+            agent::retry(session, *agent, *attempt, *not_before, *hold, failure);
+        }
+        Event::Faulted { agent, failure } => agent::fault(session, *agent, failure),
+        Event::TurnDropped { agent, .. } => agent::drop_turn(session, *agent),
+        Event::Compacted { agent, summary, usage, micro_usd, .. } => {
+            agent::compact(session, *agent, summary, *usage, *micro_usd);
+        }
+        Event::Asked { agent, call, to, kind } => {
+            let id = AskId(session.seq.0);
+            let ask = Ask { id, agent: *agent, call: *call, to: *to, kind: (**kind).clone(), at };
+            call::ask(session, ask);
+        }
+        Event::Settled { ask, verdict, by, input } => {
+            if let Some(input) = input {
+                take(session, *input);
+            }
+            call::settle(session, *ask, verdict);
+            close(session, *ask, verdict.word(), by);
+        }
+        Event::Granted { grant } => {
+            session.grants.insert(grant.id, grant.clone());
+        }
+        Event::Started { agent, call, idempotent } => {
+            call::start(session, *agent, *call, *idempotent);
+        }
+        Event::Awaited { agent, call, wait } => call::wait(session, *agent, *call, wait),
+        Event::Returned { agent, call, output, reads } => {
+            call::give_back(session, *agent, *call, output, reads);
+        }
+        Event::Spoke { agent, text, to } => agent::speak(session, *agent, text, to.as_deref()),
+        Event::Delivered { key, error } => deliver(session, *key, error.is_some()),
+        Event::Paused { agent, why } => agent::pause(session, *agent, why),
+        Event::Continued { agent, .. } => agent::resume(session, *agent),
+        Event::ToppedUp { agent, micro_usd } => ledger::top_up(session, *agent, *micro_usd),
+        Event::Switched { agent, mode } => agent::switch(session, *agent, *mode),
+        Event::Narrowed { agent, ceiling } => agent::narrow(session, *agent, ceiling),
+        Event::Ended { agent, result, receipt } => agent::end(session, *agent, result, receipt),
+    }
+}
+
+/// A delivery that was under way when the process died may have arrived.
+fn restart(session: &mut Session) {
+    for owed in session.owed.values_mut() {
+        if let Owed::Delivery(delivery) = owed {
+            delivery.resent = true;
+        }
+    }
+}
+
+fn enqueue(session: &mut Session, message: &Message) {
+    let input = InputId(session.seq.0);
+    remember(session, message, input);
+    let at = session.now;
+    session.queue.push_back(Waiting { input, message: message.clone(), at });
+}
+
+fn merge(session: &mut Session, input: InputId, message: &Message) {
+    remember(session, message, input);
+    let now = session.now;
+    if let Some(waiting) = find(&mut session.queue, input) {
+        waiting.message.text.push('\n');
+        waiting.message.text.push_str(&message.text);
+        waiting.message.reply_to.clone_from(&message.reply_to);
+        waiting.at = now;
+    }
+}
+
+/// What a channel's message id is remembered under.
+pub(crate) fn dedupe_key(message: &Message) -> Option<alloc::string::String> {
+    message.external_id.as_ref().map(|id| alloc::format!("{}\u{0}{id}", message.channel))
+}
+
+fn remember(session: &mut Session, message: &Message, input: InputId) {
+    let now = session.now;
+    while let Some((at, _)) = session.seen.order.front()
+        && now.since(*at) > DEDUPE_MS
+    {
+        if let Some((_, id)) = session.seen.order.pop_front() {
+            session.seen.ids.remove(&id);
+        }
+    }
+    if let Some(id) = dedupe_key(message) {
+        session.seen.order.push_back((now, id.clone()));
+        session.seen.ids.insert(id, input);
+    }
+}
+
+fn edit(session: &mut Session, input: InputId, text: &str) {
+    if let Some(waiting) = find(&mut session.queue, input) {
+        waiting.message.text = text.into();
+    }
+}
+
+fn shift(session: &mut Session, input: InputId, before: Option<InputId>) {
+    let Some(from) = session.queue.iter().position(|waiting| waiting.input == input) else {
+        return;
+    };
+    let Some(waiting) = session.queue.remove(from) else { return };
+    let to = before
+        .and_then(|before| session.queue.iter().position(|waiting| waiting.input == before))
+        .unwrap_or(session.queue.len());
+    session.queue.insert(to, waiting);
+}
+
+fn find(queue: &mut VecDeque<Waiting>, input: InputId) -> Option<&mut Waiting> {
+    queue.iter_mut().find(|waiting| waiting.input == input)
+}
+
+/// An input leaves the queue because somebody heard it.
+fn take(session: &mut Session, input: InputId) {
+    let place = session.queue.iter().position(|waiting| waiting.input == input);
+    if let Some(waiting) = place.and_then(|index| session.queue.remove(index)) {
+        session.reply_to = waiting.message.reply_to;
+    }
+}
+
+fn hear(session: &mut Session, id: AgentId, note: &Note) {
+    let seq = session.seq;
+    if let Some(input) = note.input {
+        take(session, input);
+    }
+    let person = matches!(note.source, Source::Person { .. });
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    agent.inbox.push_back((seq, note.clone()));
+    if person {
+        agent.fault = None;
+        if agent.mode == crate::definition::Mode::Floor {
+            agent.turns_used = 0;
+        }
+        // What a person asks of a resting main is a new root: the tree is counted afresh.
+        if agent.is_main() && matches!(agent.phase, Phase::Resting) {
+            let active = session.tree.active;
+            let mut clock = session.tree.account.clock;
+            clock.base_ms = clock.read(session.now);
+            let reserved = session.tree.account.reserved;
+            ledger::stop_tree_timer(session);
+            session.tree = Tree { active, ..Tree::default() };
+            session.tree.account.reserved = reserved;
+            session.tree.account.clock = clock;
+            ledger::start_tree_timer(session);
+        }
+    }
+}
+
+fn close(session: &mut Session, ask: AskId, verdict: &str, by: &Who) {
+    let at = session.now;
+    session.closed.insert(ask, Closed { verdict: verdict.into(), by: by.clone(), at });
+    while session.closed.len() > ASKS_CLOSED_MAX {
+        session.closed.pop_first();
+    }
+}
+
+/// Tries of one delivery, and the wait between them.
+pub(crate) const DELIVERY_TRIES_MAX: u32 = 3;
+const DELIVERY_WAIT_MS: u64 = 5_000;
+
+fn deliver(session: &mut Session, key: Key, failed: bool) {
+    let now = session.now;
+    let Some(Owed::Delivery(delivery)) = session.owed.get_mut(&key) else { return };
+    delivery.tries += 1;
+    if failed && delivery.tries < DELIVERY_TRIES_MAX {
+        delivery.not_before = now.plus_ms(DELIVERY_WAIT_MS * u64::from(delivery.tries));
+    } else {
+        session.owed.remove(&key);
+    }
+}
+
+pub(crate) fn owe_delivery(session: &mut Session, to: &str, agent: AgentId, text: &str) {
+    let delivery = Delivery {
+        to: to.into(),
+        agent,
+        text: text.into(),
+        tries: 0,
+        not_before: session.now,
+        resent: false,
+    };
+    session.owed.insert(session.seq, Owed::Delivery(delivery));
+}

@@ -1,0 +1,378 @@
+//! Folding what happens to one agent: birth, turns, pauses, switches, end.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{ledger, owe_delivery};
+use crate::definition::{Kind, Mode, Rights};
+use crate::event::{Limit, Pause, Purpose, Spawn};
+use crate::id::{AgentId, CallId, Seq, Time};
+use crate::input::Failure;
+use crate::limits::LATEST_BYTES_MAX;
+use crate::message::{Body, Line, Reply, Usage, headline};
+use crate::receipt::{Receipt, Tally};
+use crate::state::{
+    Account, Agent, Call, CallState, End, Grace, Link, Owed, Phase, Session, Spend, Thought, Turn,
+};
+
+pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
+    let definition = session.world.definitions.get(&spawn.definition);
+    let (name, kind) = definition.map_or((String::new(), Kind::Agent), |definition| {
+        (definition.name.clone(), definition.kind)
+    });
+    let parent = spawn.parent.map(|parent| {
+        let link = match (spawn.mode, spawn.call) {
+            (Mode::Floor | Mode::Call, Some(call)) => Link::Result(call),
+            (Mode::Floor | Mode::Call | Mode::Worker, _) => Link::Note,
+        };
+        (parent, link)
+    });
+    let depth = spawn.parent.and_then(|id| session.agent(id)).map_or(0, |agent| agent.depth + 1);
+    let id = spawn.agent;
+    let mut after = BTreeSet::new();
+    for other in &spawn.after {
+        if let Some(other) = session.agents.get_mut(other.index())
+            && !other.has_ended()
+        {
+            other.followers.push(id);
+            after.insert(other.id);
+        }
+    }
+    session.agents.push(Agent {
+        id,
+        parent,
+        depth,
+        definition: spawn.definition.clone(),
+        name,
+        kind,
+        label: spawn.label.clone(),
+        model: spawn.model.clone(),
+        mode: spawn.mode,
+        home: spawn.mode,
+        // Main is born resting: nobody has asked it anything yet.
+        phase: if spawn.parent.is_none() { Phase::Resting } else { Phase::Queued },
+        since: session.now,
+        slot: false,
+        prepared: false,
+        turn: None,
+        inbox: VecDeque::new(),
+        transcript: Vec::new(),
+        context_tokens: 0,
+        ceiling: spawn.ceiling.clone(),
+        uses: spawn.uses.clone(),
+        limits: spawn.limits.clone(),
+        turns_used: 0,
+        account: Account::default(),
+        grace: Grace::Unused,
+        squeezed: false,
+        tally: Tally::default(),
+        live: BTreeSet::new(),
+        after,
+        followers: Vec::new(),
+        latest: String::new(),
+        fault: None,
+        end: None,
+    });
+    attach(session, spawn, parent.map(|(_, link)| link));
+}
+
+/// The parent's side of the link, and the stack.
+fn attach(session: &mut Session, spawn: &Spawn, link: Option<Link>) {
+    if let Some(parent) = spawn.parent.and_then(|id| session.agents.get_mut(id.index())) {
+        parent.live.insert(spawn.agent);
+        session.tree.spawns = session.tree.spawns.saturating_add(1);
+        if let Some(Link::Result(call)) = link {
+            set_call(parent, call, CallState::Child(spawn.agent));
+            let parent = parent.id;
+            enter(session, parent, Phase::Acting);
+        }
+    }
+    if spawn.mode == Mode::Floor {
+        // Directly above its parent: somebody the person is talking with stays on top.
+        let above = spawn.parent.and_then(|id| session.stack.iter().position(|at| *at == id));
+        let place = above.map_or(session.stack.len(), |index| index + 1);
+        session.stack.insert(place, spawn.agent);
+    }
+}
+
+pub(super) fn set_call(agent: &mut Agent, id: CallId, state: CallState) {
+    let calls = agent.turn.iter_mut().flat_map(|turn| &mut turn.calls);
+    if let Some(call) = calls.into_iter().find(|call| call.id == id) {
+        call.state = state;
+    }
+}
+
+/// The one way a phase changes: whoever leaves the line leaves it here.
+pub(super) fn enter(session: &mut Session, id: AgentId, phase: Phase) {
+    let now = session.now;
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let left_line = matches!(agent.phase, Phase::Queued) && !matches!(phase, Phase::Queued);
+    agent.phase = phase;
+    agent.since = now;
+    if left_line {
+        leave_line(session, id);
+    }
+    ledger::settle(session, id);
+}
+
+fn leave_line(session: &mut Session, id: AgentId) {
+    for line in [&mut session.slots.returning, &mut session.slots.fresh] {
+        if line.front() == Some(&id) {
+            line.pop_front();
+        } else {
+            line.retain(|waiting| *waiting != id);
+        }
+    }
+}
+
+pub(super) fn line_up(session: &mut Session, id: AgentId, returning: bool) {
+    enter(session, id, Phase::Queued);
+    let slots = &mut session.slots;
+    if returning { slots.returning.push_back(id) } else { slots.fresh.push_back(id) }
+}
+
+pub(super) fn prepare(session: &mut Session, id: AgentId) {
+    let key = session.seq;
+    session.owed.insert(key, Owed::Setup(id));
+    enter(session, id, Phase::Starting { key });
+}
+
+pub(super) fn prepared(session: &mut Session, id: AgentId) {
+    disown(session, id);
+    enter(session, id, Phase::Resting);
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.prepared = true;
+    }
+}
+
+/// Whatever model call or setup the agent was owed is owed no more; its reservation is free.
+fn disown(session: &mut Session, id: AgentId) {
+    let Some(agent) = session.agent(id) else { return };
+    match &agent.phase {
+        Phase::Thinking(thought) => {
+            let (key, reserved) = (thought.key, thought.reserved);
+            session.owed.remove(&key);
+            ledger::release(session, id, reserved);
+        }
+        Phase::Starting { key } => {
+            let key = *key;
+            session.owed.remove(&key);
+        }
+        Phase::Queued | Phase::Acting | Phase::Resting | Phase::Paused { .. } | Phase::Ended => {}
+    }
+}
+
+pub(super) fn begin_turn(
+    session: &mut Session,
+    id: AgentId,
+    purpose: Purpose,
+    reads: &[Seq],
+    reserved: Spend,
+    grace: bool,
+) {
+    let seq = session.seq;
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        let mut notes = Vec::with_capacity(reads.len());
+        agent.inbox.retain(|(key, note)| {
+            let read = reads.contains(key);
+            if read {
+                notes.push(note.clone());
+            }
+            !read
+        });
+        if !notes.is_empty() {
+            let bytes: usize = notes.iter().map(|note| note.text.len()).sum();
+            agent.context_tokens += tokens(bytes);
+            agent.transcript.push(Arc::new(Line { seq, body: Body::Told(notes) }));
+        }
+        if purpose == Purpose::Answer {
+            agent.turns_used += 1;
+            agent.tally.turns += 1;
+        }
+        if grace {
+            agent.grace = Grace::Last;
+        }
+    }
+    ledger::reserve(session, id, reserved);
+    session.owed.insert(seq, Owed::Model(id));
+    let not_before = session.now;
+    let thought = Thought { key: seq, purpose, attempt: 1, not_before, reserved, failure: None };
+    enter(session, id, Phase::Thinking(thought));
+}
+
+/// About four bytes make a token; the provider's count replaces this at the next reply.
+pub(crate) fn tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(4)
+}
+
+pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
+    let seq = session.seq;
+    disown(session, id);
+    ledger::charge(session, id, &reply.usage, reply.micro_usd);
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    agent.squeezed = false;
+    if reply.usage.total() > 0 {
+        agent.context_tokens = reply.usage.total();
+    } else {
+        agent.context_tokens += tokens(reply.text.len());
+    }
+    if !reply.text.trim().is_empty() {
+        agent.latest = headline(&reply.text, LATEST_BYTES_MAX);
+    }
+    agent.transcript.push(Arc::new(Line { seq, body: Body::Replied(reply.clone()) }));
+    if reply.calls.is_empty() {
+        enter(session, id, Phase::Resting);
+        return;
+    }
+    let calls = reply.calls.iter().zip(0u16..).map(|(call, index)| Call {
+        id: CallId { turn: seq, index },
+        name: call.name.clone(),
+        arguments: Arc::new(call.arguments.clone()),
+        subjects: call.subjects.clone(),
+        state: CallState::Pending,
+    });
+    let reason = headline(&reply.text, LATEST_BYTES_MAX);
+    agent.turn = Some(Turn { reason, calls: calls.collect() });
+    enter(session, id, Phase::Acting);
+}
+
+pub(super) fn retry(
+    session: &mut Session,
+    id: AgentId,
+    attempt: u32,
+    not_before: Time,
+    hold: Option<Time>,
+    failure: &Failure,
+) {
+    let key = session.seq;
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let provider = provider_of(&agent.model);
+    let Phase::Thinking(thought) = &mut agent.phase else { return };
+    let old = core::mem::replace(&mut thought.key, key);
+    thought.attempt = attempt;
+    thought.not_before = not_before;
+    thought.failure = Some(failure.clone());
+    session.owed.remove(&old);
+    session.owed.insert(key, Owed::Model(id));
+    if let Some(until) = hold {
+        let known = session.holds.entry(provider).or_insert(until);
+        *known = (*known).max(until);
+    }
+}
+
+/// The part of a model's name before the slash: the one whose limits are shared.
+pub(crate) fn provider_of(model: &str) -> String {
+    String::from(model.split_once('/').map_or(model, |(provider, _)| provider))
+}
+
+pub(super) fn fault(session: &mut Session, id: AgentId, failure: &Failure) {
+    drop_turn(session, id);
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.fault = Some(Pause::Model(failure.clone()));
+    }
+}
+
+pub(super) fn drop_turn(session: &mut Session, id: AgentId) {
+    disown(session, id);
+    enter(session, id, Phase::Resting);
+}
+
+pub(super) fn compact(
+    session: &mut Session,
+    id: AgentId,
+    summary: &str,
+    usage: Usage,
+    micro_usd: Option<u64>,
+) {
+    let seq = session.seq;
+    disown(session, id);
+    ledger::charge(session, id, &usage, micro_usd);
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.transcript = Vec::from([Arc::new(Line { seq, body: Body::Summary(summary.into()) })]);
+        agent.context_tokens = tokens(summary.len());
+        agent.squeezed = true;
+    }
+    enter(session, id, Phase::Resting);
+}
+
+pub(super) fn speak(session: &mut Session, id: AgentId, text: &str, to: Option<&str>) {
+    if let Some(to) = to {
+        owe_delivery(session, to, id, text);
+    }
+}
+
+pub(super) fn pause(session: &mut Session, id: AgentId, why: &Pause) {
+    disown(session, id);
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.fault = Some(why.clone());
+    }
+    enter(session, id, Phase::Paused { why: why.clone(), ask: None });
+}
+
+pub(super) fn resume(session: &mut Session, id: AgentId) {
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let Phase::Paused { why, .. } = &agent.phase else { return };
+    let why = why.clone();
+    agent.fault = None;
+    match why {
+        Pause::Limit(breach) => match breach.limit {
+            Limit::Turns => agent.turns_used = 0,
+            Limit::Tokens | Limit::Time => ledger::renew(session, breach.of),
+            Limit::Money => {}
+        },
+        Pause::Model(_) => {}
+    }
+    enter(session, id, Phase::Resting);
+}
+
+pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    agent.mode = mode;
+    // Its pending parent call was answered when it left the floor; the rest comes as a note.
+    if mode == Mode::Worker
+        && let Some((_, link)) = &mut agent.parent
+    {
+        *link = Link::Note;
+    }
+    session.stack.retain(|on_stack| *on_stack != id);
+    if mode == Mode::Floor {
+        session.stack.push(id);
+        ledger::give_up_slot(session, id);
+        leave_line(session, id);
+    }
+}
+
+pub(super) fn narrow(session: &mut Session, id: AgentId, ceiling: &Rights) {
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.uses = agent.uses.meet(ceiling);
+        agent.ceiling = ceiling.clone();
+    }
+}
+
+/// A finished agent keeps its result and receipt; its transcript is in the journal.
+pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Receipt) {
+    disown(session, id);
+    enter(session, id, Phase::Ended);
+    let at = session.now;
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    agent.end = Some(Box::new(End { result: result.into(), receipt: receipt.clone(), at }));
+    agent.transcript = Vec::new();
+    agent.inbox = VecDeque::new();
+    agent.turn = None;
+    agent.fault = None;
+    let parent = agent.parent.map(|(parent, _)| parent);
+    let followers = core::mem::take(&mut agent.followers);
+    for follower in followers {
+        if let Some(follower) = session.agents.get_mut(follower.index()) {
+            follower.after.remove(&id);
+        }
+    }
+    if let Some(parent) = parent.and_then(|id| session.agents.get_mut(id.index())) {
+        parent.live.remove(&id);
+    }
+    session.stack.retain(|on_stack| *on_stack != id);
+    session.grants.retain(|_, grant| grant.root != id);
+}

@@ -1,0 +1,151 @@
+//! Folding what happens to one call: asked, started, awaited, returned.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::agent::{enter, set_call};
+use super::{ledger, owe_delivery};
+use crate::ask::{Ask, AskKind, AskTo, Verdict};
+use crate::id::{AgentId, AskId, CallId, Seq};
+use crate::message::{Body, Line, Output};
+use crate::state::{CallState, Owed, Phase, Session, Timer, WaitFor};
+
+pub(super) fn ask(session: &mut Session, ask: Ask) {
+    let (id, agent, call) = (ask.id, ask.agent, ask.call);
+    if let (AskTo::Person, Some(to)) = (ask.to, session.reply_to.clone()) {
+        let text = summary(&ask.kind);
+        owe_delivery(session, &to, agent, &text);
+    }
+    session.asks.insert(id, ask);
+    match call {
+        Some(call) => {
+            if let Some(agent) = session.agents.get_mut(agent.index()) {
+                set_call(agent, call, CallState::Asked(id));
+            }
+            enter(session, agent, Phase::Acting);
+        }
+        None => {
+            if let Some(agent) = session.agents.get_mut(agent.index())
+                && let Phase::Paused { ask, .. } = &mut agent.phase
+            {
+                *ask = Some(id);
+            }
+        }
+    }
+}
+
+/// An ask in one line, for a channel or a list.
+pub(crate) fn summary(kind: &AskKind) -> alloc::string::String {
+    match kind {
+        AskKind::Approval { tool, arguments, .. } => alloc::format!("{tool} {arguments}"),
+        AskKind::Question { question, .. } => question.clone(),
+        AskKind::Continue { why } => alloc::format!("{why}: continue?"),
+        AskKind::Budget { why, .. } => alloc::format!("{why}: add money?"),
+    }
+}
+
+pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
+    let Some(ask) = session.asks.remove(&id) else { return };
+    // A parcel that carries an ask has the ask's own number.
+    session.owed.remove(&Seq(id.0));
+    let Some(agent) = session.agents.get_mut(ask.agent.index()) else { return };
+    if let Phase::Paused { ask: open, .. } = &mut agent.phase
+        && *open == Some(id)
+    {
+        *open = None;
+    }
+    let Some(call) = ask.call else { return };
+    match verdict {
+        Verdict::Allow { arguments, .. } => {
+            set_call(agent, call, CallState::Approved);
+            let calls = agent.turn.iter_mut().flat_map(|turn| &mut turn.calls);
+            if let (Some(edited), Some(call)) =
+                (arguments, calls.into_iter().find(|at| at.id == call))
+            {
+                call.arguments = Arc::new(edited.clone());
+                call.subjects = None;
+            }
+        }
+        Verdict::Deny { .. } => {
+            agent.tally.denied += 1;
+            set_call(agent, call, CallState::Pending);
+        }
+        Verdict::Answer { .. }
+        | Verdict::Continue { .. }
+        | Verdict::TopUp { .. }
+        | Verdict::Withdrawn { .. } => set_call(agent, call, CallState::Pending),
+    }
+}
+
+pub(super) fn start(session: &mut Session, id: AgentId, call: CallId, idempotent: bool) {
+    let key = session.seq;
+    let since = session.now;
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        set_call(agent, call, CallState::Running { key, idempotent, since });
+        agent.tally.calls += 1;
+    }
+    session.owed.insert(key, Owed::Tool(id, call));
+    enter(session, id, Phase::Acting);
+}
+
+pub(super) fn wait(session: &mut Session, id: AgentId, call: CallId, wait: &WaitFor) {
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        set_call(agent, call, CallState::Awaiting(wait.clone()));
+    }
+    session.timers.insert((wait.until, Timer::Wait(id, call)));
+    enter(session, id, Phase::Acting);
+}
+
+pub(super) fn give_back(
+    session: &mut Session,
+    id: AgentId,
+    call: CallId,
+    output: &Output,
+    reads: &[Seq],
+) {
+    let seq = session.seq;
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    match agent.call(call).map(|call| &call.state) {
+        Some(CallState::Running { key, .. }) => {
+            session.owed.remove(key);
+        }
+        Some(CallState::Awaiting(wait)) => {
+            session.timers.remove(&(wait.until, Timer::Wait(id, call)));
+        }
+        Some(
+            CallState::Pending
+            | CallState::Asked(_)
+            | CallState::Approved
+            | CallState::Child(_)
+            | CallState::Returned(_),
+        )
+        | None => {}
+    }
+    agent.tally.count(&output.deeds);
+    agent.inbox.retain(|(key, _)| !reads.contains(key));
+    agent.context_tokens += super::agent::tokens(output.text.len());
+    set_call(agent, call, CallState::Returned(output.clone()));
+    if agent.open_call().is_none() && agent.turn.is_some() {
+        let calls = agent.turn.take().map(|turn| turn.calls).unwrap_or_default();
+        let results: Vec<(CallId, Output)> =
+            calls.into_iter().filter_map(|call| Some((call.id, call.state.output()?))).collect();
+        agent.transcript.push(Arc::new(Line { seq, body: Body::Results(results) }));
+        enter(session, id, Phase::Resting);
+    } else {
+        ledger::settle(session, id);
+    }
+}
+
+impl CallState {
+    fn output(self) -> Option<Output> {
+        match self {
+            CallState::Returned(output) => Some(output),
+            CallState::Pending
+            | CallState::Asked(_)
+            | CallState::Approved
+            | CallState::Running { .. }
+            | CallState::Child(_)
+            | CallState::Awaiting(_) => None,
+        }
+    }
+}

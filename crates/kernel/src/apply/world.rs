@@ -1,0 +1,50 @@
+//! Folding what the session was told about the world.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use super::ledger;
+use crate::definition::Definition;
+use crate::digest::Digest;
+use crate::event::Change;
+use crate::state::Session;
+
+/// A definition's identity is its content.
+pub(crate) fn digest_of(definition: &Definition) -> Digest {
+    Digest::of_bytes(&serde_json::to_vec(definition).unwrap_or_default())
+}
+
+pub(super) fn configure(session: &mut Session, changes: &[Change]) {
+    for change in changes {
+        let world = &mut session.world;
+        match change {
+            Change::Audience(audience) => world.audience = *audience,
+            Change::Mode(mode) => world.mode = *mode,
+            Change::Rules(rules) => world.rules.clone_from(rules),
+            Change::Limits(limits) => {
+                ledger::stop_tree_timer(session);
+                session.world.limits = limits.clone();
+                ledger::start_tree_timer(session);
+            }
+            Change::Model(model) => world.model.clone_from(model),
+            Change::ModelSpec { name, spec } => {
+                world.models.insert(name.clone(), spec.clone());
+            }
+            Change::Tool(tool) => {
+                world.tools.insert(tool.name.clone(), tool.clone());
+            }
+            Change::ToolGone(name) => {
+                world.tools.remove(name);
+            }
+            Change::Definition(definition) => {
+                let digest = digest_of(definition);
+                world.catalogue.insert(String::from(&definition.name), digest.clone());
+                world.definitions.insert(digest, Arc::new((**definition).clone()));
+            }
+            // Agents made from it keep the words they had: only the name goes.
+            Change::DefinitionGone(name) => {
+                world.catalogue.remove(name);
+            }
+        }
+    }
+}

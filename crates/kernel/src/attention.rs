@@ -1,0 +1,289 @@
+//! What an agent is doing, whether it needs somebody, and the exact next act: a pure function of
+//! state. The parent's prompt, `list_agents` and every face tell the same from here.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::apply::{provider_of, summary};
+use crate::ask::{Ask, AskKind, AskTo};
+use crate::definition::Mode;
+use crate::id::{AgentId, Time};
+use crate::limits::{LATEST_BYTES_MAX, QUIET_MS, TRIES_MAX};
+use crate::message::headline;
+use crate::receipt::Outcome;
+use crate::state::{Agent, Call, CallState, Phase, Session, Thought};
+
+/// The eleven words for what an agent is doing; the same everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Starting,
+    Model,
+    Tool,
+    Child,
+    Approve,
+    Input,
+    Paused,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub const ALL: [State; 11] = [
+        State::Queued,
+        State::Starting,
+        State::Model,
+        State::Tool,
+        State::Child,
+        State::Approve,
+        State::Input,
+        State::Paused,
+        State::Done,
+        State::Failed,
+        State::Cancelled,
+    ];
+
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Queued => "queued",
+            State::Starting => "starting",
+            State::Model => "model",
+            State::Tool => "tool",
+            State::Child => "child",
+            State::Approve => "approve",
+            State::Input => "input",
+            State::Paused => "paused",
+            State::Done => "done",
+            State::Failed => "failed",
+            State::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    None,
+    CapacityQueue,
+    InspectOptional,
+    CancelAvailable,
+    NeedsUserApproval,
+    NeedsUserInput,
+    NeedsParentInput,
+    NeedsContinue,
+    TerminalReceipt,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attention {
+    pub required: bool,
+    pub kind: Need,
+    pub since: Time,
+    pub sentence: String,
+    pub action: Option<Action>,
+}
+
+/// The exact next call, for whoever can make it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    pub tool: String,
+    pub args: Value,
+    pub reason: String,
+}
+
+fn action(tool: &str, args: Value, reason: &str) -> Option<Action> {
+    Some(Action { tool: tool.into(), args, reason: reason.into() })
+}
+
+/// The one word for an agent's phase.
+#[must_use]
+pub fn state_word(session: &Session, agent: &Agent) -> State {
+    match &agent.phase {
+        Phase::Queued => State::Queued,
+        Phase::Starting { .. } => State::Starting,
+        Phase::Thinking(_) => State::Model,
+        Phase::Acting => acting_word(session, agent),
+        Phase::Resting if agent.is_main() => State::Done,
+        Phase::Resting if !agent.live.is_empty() && agent.mode != Mode::Floor => State::Child,
+        Phase::Resting => State::Input,
+        Phase::Paused { .. } => State::Paused,
+        Phase::Ended => match agent.outcome() {
+            Some(Outcome::Done) | None => State::Done,
+            Some(Outcome::Failed) => State::Failed,
+            Some(Outcome::Cancelled) => State::Cancelled,
+        },
+    }
+}
+
+fn acting_word(session: &Session, agent: &Agent) -> State {
+    let Some(call) = agent.open_call() else { return State::Model };
+    match call.state {
+        CallState::Asked(id) => match session.asks.get(&id).map(|ask| &ask.kind) {
+            Some(AskKind::Approval { .. }) => State::Approve,
+            Some(AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. })
+            | None => State::Input,
+        },
+        CallState::Child(_) | CallState::Awaiting(_) => State::Child,
+        CallState::Pending
+        | CallState::Approved
+        | CallState::Running { .. }
+        | CallState::Returned(_) => State::Tool,
+    }
+}
+
+/// Whether an agent needs somebody, and what they should do.
+#[must_use]
+pub fn attention(session: &Session, id: AgentId, now: Time) -> Option<Attention> {
+    let agent = session.agent(id)?;
+    let (kind, sentence, action) = describe(session, agent, now);
+    let required = match kind {
+        Need::NeedsUserApproval
+        | Need::NeedsUserInput
+        | Need::NeedsParentInput
+        | Need::NeedsContinue => true,
+        Need::None
+        | Need::CapacityQueue
+        | Need::InspectOptional
+        | Need::CancelAvailable
+        | Need::TerminalReceipt => false,
+    };
+    Some(Attention { required, kind, since: agent.since, sentence, action })
+}
+
+type Described = (Need, String, Option<Action>);
+
+fn describe(session: &Session, agent: &Agent, now: Time) -> Described {
+    let id = agent.id.to_string();
+    match &agent.phase {
+        Phase::Queued => (Need::CapacityQueue, queued(session, agent), None),
+        Phase::Starting { .. } => (Need::None, "being prepared".into(), None),
+        Phase::Thinking(thought) => (Need::None, thinking(session, agent, thought, now), None),
+        Phase::Acting => match agent.open_call() {
+            Some(call) => acting(session, agent, call, now),
+            None => (Need::None, "between turns".into(), None),
+        },
+        Phase::Resting if agent.is_main() => {
+            (Need::None, "waits for the next message".into(), None)
+        }
+        Phase::Resting if !agent.live.is_empty() && agent.mode != Mode::Floor => {
+            (Need::None, format!("waits for {} agents below it", agent.live.len()), None)
+        }
+        Phase::Resting => {
+            let act = action("say", json!({ "to": id }), "it waits for your reply");
+            (Need::NeedsUserInput, format!("waits for your reply: {}", agent.latest), act)
+        }
+        Phase::Paused { why, ask } => {
+            let budget =
+                ask.and_then(|ask| session.asks.get(&ask)).and_then(|ask| match ask.kind {
+                    AskKind::Budget { micro_usd, .. } => {
+                        Some(json!({ "ask": ask.id.to_string(), "micro_usd": micro_usd }))
+                    }
+                    AskKind::Approval { .. }
+                    | AskKind::Question { .. }
+                    | AskKind::Continue { .. } => None,
+                });
+            let act = match budget {
+                Some(args) => action("top_up", args, "its budget is used up"),
+                None => {
+                    let args = json!({ "agent_id": id, "continue": true, "message": "…" });
+                    action("agent_eval", args, "it can go on where it stopped")
+                }
+            };
+            (Need::NeedsContinue, format!("paused: {why}"), act)
+        }
+        Phase::Ended => {
+            let end = agent.end.as_ref();
+            let first = end.map(|end| headline(&end.result, LATEST_BYTES_MAX)).unwrap_or_default();
+            let act = action("get_agent", json!({ "agent_id": id }), "its result and receipt");
+            let word = state_word(session, agent).word();
+            (Need::TerminalReceipt, format!("{word}: {first}"), act)
+        }
+    }
+}
+
+fn queued(session: &Session, agent: &Agent) -> String {
+    match session.line_position(agent.id) {
+        Some(position) => {
+            let (length, slots) = (session.line_length(), session.world.limits.slots);
+            format!("waits for a slot, {position} of {length} in line, {slots} slots; no action")
+        }
+        None => {
+            let names: alloc::vec::Vec<String> =
+                agent.after.iter().map(ToString::to_string).collect();
+            format!("starts after {}; no action", names.join(", "))
+        }
+    }
+}
+
+fn thinking(session: &Session, agent: &Agent, thought: &Thought, now: Time) -> String {
+    let held = session.holds.get(&provider_of(&agent.model)).copied().unwrap_or_default();
+    let start = thought.not_before.max(held);
+    let seconds = start.since(now).div_ceil(1_000);
+    match &thought.failure {
+        Some(failure) if seconds > 0 => {
+            format!("retry {}/{TRIES_MAX} in {seconds}s: {failure}", thought.attempt)
+        }
+        Some(failure) => format!("retry {}/{TRIES_MAX} now: {failure}", thought.attempt),
+        None if seconds > 0 => format!("held back {seconds}s by its provider's rate limit"),
+        None => format!("waits for the model, {}s", now.since(agent.since) / 1_000),
+    }
+}
+
+fn acting(session: &Session, agent: &Agent, call: &Call, now: Time) -> Described {
+    let id = agent.id.to_string();
+    match &call.state {
+        CallState::Running { since, .. } => {
+            let ms = now.since(*since);
+            let text = format!("{} runs, {}s", call.name, ms / 1_000);
+            if ms > QUIET_MS {
+                let args = json!({ "agent_id": id, "inspect": true });
+                (Need::InspectOptional, text, action("agent_eval", args, "it has run for a while"))
+            } else {
+                let args = json!({ "agent_id": id });
+                (Need::CancelAvailable, text, action("agent_close", args, "to stop it"))
+            }
+        }
+        CallState::Asked(ask) => match session.asks.get(ask) {
+            Some(ask) => asking(agent, ask),
+            None => (Need::None, "between calls".into(), None),
+        },
+        CallState::Child(child) => {
+            let label = session.agent(*child).map(|child| child.label.as_str()).unwrap_or_default();
+            (Need::None, format!("waits for {label}"), None)
+        }
+        CallState::Awaiting(wait) => {
+            let many = wait.agents.len();
+            let left = wait.until.since(now).div_ceil(1_000);
+            let which = if wait.all { "all" } else { "one" };
+            (Need::None, format!("waits for {which} of {many} agents, {left}s left"), None)
+        }
+        CallState::Pending | CallState::Approved | CallState::Returned(_) => {
+            (Need::None, "between calls".into(), None)
+        }
+    }
+}
+
+fn asking(agent: &Agent, ask: &Ask) -> Described {
+    let (id, ask_id) = (agent.id.to_string(), ask.id.to_string());
+    let text = headline(&summary(&ask.kind), LATEST_BYTES_MAX);
+    match (&ask.kind, ask.to) {
+        (AskKind::Approval { .. }, _) => {
+            let act = action("approve", json!({ "ask": ask_id }), "the user must decide");
+            (Need::NeedsUserApproval, format!("needs approval: {text}"), act)
+        }
+        (_, AskTo::Parent) => {
+            let args = json!({ "agent_id": id, "message": "…" });
+            let act = action("agent_eval", args, "it asks you");
+            (Need::NeedsParentInput, format!("asks its parent: {text}"), act)
+        }
+        (_, AskTo::Person) => {
+            let act = action("answer", json!({ "ask": ask_id, "text": "…" }), "it asks the user");
+            (Need::NeedsUserInput, format!("asks the user: {text}"), act)
+        }
+    }
+}

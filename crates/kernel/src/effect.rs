@@ -1,0 +1,55 @@
+//! Effects: what the world still owes the session. Imperative, derived from state, never stored.
+//! An effect is a reference; what exactly to do is a projection ([`crate::prompt`],
+//! [`crate::errand`], [`crate::parcel`]), so that listing a thousand effects copies no text.
+
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::definition::Class;
+use crate::event::Purpose;
+use crate::id::{AgentId, CallId, Key, Time};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    CallModel { key: Key, agent: AgentId, purpose: Purpose, not_before: Time },
+    RunTool { key: Key, agent: AgentId, call: CallId },
+    Prepare { key: Key, agent: AgentId },
+    Deliver { key: Key, not_before: Time },
+}
+
+impl Effect {
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Effect::CallModel { key, .. }
+            | Effect::RunTool { key, .. }
+            | Effect::Prepare { key, .. }
+            | Effect::Deliver { key, .. } => *key,
+        }
+    }
+}
+
+/// What a tool is to be run with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errand {
+    pub agent: AgentId,
+    pub call: CallId,
+    pub tool: String,
+    pub arguments: Value,
+    pub class: Class,
+    pub idempotent: bool,
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a channel is to carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parcel {
+    pub to: String,
+    /// The path of the agent that speaks or asks.
+    pub from: String,
+    pub text: String,
+    /// It may have been sent before a crash; say so.
+    pub resent: bool,
+}

@@ -1,0 +1,295 @@
+//! Events: facts, past tense. The journal is a list of entries, and an entry holds the events of
+//! one decision. Old entries must fold for ever, so fields are only ever added, with a default.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+use crate::ask::{AskKind, AskTo, Grant, Verdict};
+use crate::definition::{
+    AgentLimits, Audience, Definition, Mode, ModelSpec, PolicyMode, Rights, Rule, ToolSpec,
+    TreeLimits,
+};
+use crate::digest::Digest;
+use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
+use crate::input::Failure;
+use crate::message::{Message, Note, Output, Reply, Usage, Who};
+use crate::receipt::Receipt;
+use crate::state::{Spend, WaitFor};
+
+/// The version of the journal's words. An entry of a newer version is not folded.
+pub const VERSION: u32 = 1;
+
+/// One decision: all of its facts, or none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub v: u32,
+    /// The number of its first event.
+    pub seq: Seq,
+    pub at: Time,
+    pub events: Vec<Event>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    Opened {
+        session: String,
+    },
+    Configured {
+        changes: Vec<Change>,
+    },
+    Restarted,
+
+    /// A message was admitted to the queue. The event's number is the input's id.
+    Enqueued {
+        message: Message,
+    },
+    /// A message of the same sender joined a waiting input.
+    Merged {
+        input: InputId,
+        message: Message,
+    },
+    Edited {
+        input: InputId,
+        text: String,
+    },
+    Moved {
+        input: InputId,
+        before: Option<InputId>,
+    },
+    Dropped {
+        input: InputId,
+        by: Who,
+    },
+
+    /// Something entered an agent's inbox. The event's number is the note's id.
+    Heard {
+        agent: AgentId,
+        note: Note,
+    },
+
+    Spawned(Box<Spawn>),
+    /// A ready agent waits for a slot; `returning` if it had one before.
+    Lined {
+        agent: AgentId,
+        returning: bool,
+    },
+    Preparing {
+        agent: AgentId,
+    },
+    Prepared {
+        agent: AgentId,
+    },
+
+    /// A model call is owed. `reads` are the notes it will see.
+    TurnBegan {
+        agent: AgentId,
+        purpose: Purpose,
+        reads: Vec<Seq>,
+        reserved: Spend,
+        grace: bool,
+    },
+    Replied {
+        agent: AgentId,
+        reply: Box<Reply>,
+    },
+    /// The call is owed again, not before a moment. `hold` keeps the provider's others back too.
+    Retrying {
+        agent: AgentId,
+        attempt: u32,
+        not_before: Time,
+        hold: Option<Time>,
+        failure: Failure,
+    },
+    /// The model call failed for good.
+    Faulted {
+        agent: AgentId,
+        failure: Failure,
+    },
+    /// The model call is no longer wanted.
+    TurnDropped {
+        agent: AgentId,
+        by: Who,
+    },
+    Compacted {
+        agent: AgentId,
+        summary: String,
+        before_tokens: u64,
+        usage: Usage,
+        micro_usd: Option<u64>,
+    },
+
+    /// A call must be answered for. The event's number is the ask's id.
+    Asked {
+        agent: AgentId,
+        call: Option<CallId>,
+        to: AskTo,
+        kind: Box<AskKind>,
+    },
+    /// An ask is closed; `input` is the message that answered it, if one did.
+    Settled {
+        ask: AskId,
+        verdict: Verdict,
+        by: Who,
+        input: Option<InputId>,
+    },
+    Granted {
+        grant: Grant,
+    },
+
+    /// A tool run is owed. `idempotent` as it was declared then.
+    Started {
+        agent: AgentId,
+        call: CallId,
+        idempotent: bool,
+    },
+    Awaited {
+        agent: AgentId,
+        call: CallId,
+        wait: WaitFor,
+    },
+    /// A call has its one result. `reads` are notes that the result already tells.
+    Returned {
+        agent: AgentId,
+        call: CallId,
+        output: Output,
+        reads: Vec<Seq>,
+    },
+
+    /// An agent's words for the person; owed to `to` if a channel must carry them.
+    Spoke {
+        agent: AgentId,
+        text: String,
+        to: Option<String>,
+    },
+    Delivered {
+        key: Key,
+        error: Option<String>,
+    },
+
+    Paused {
+        agent: AgentId,
+        why: Pause,
+    },
+    Continued {
+        agent: AgentId,
+        by: Who,
+    },
+    ToppedUp {
+        agent: Option<AgentId>,
+        micro_usd: u64,
+    },
+    Switched {
+        agent: AgentId,
+        mode: Mode,
+    },
+    Narrowed {
+        agent: AgentId,
+        ceiling: Rights,
+    },
+    Ended {
+        agent: AgentId,
+        result: String,
+        receipt: Box<Receipt>,
+    },
+}
+
+/// A child and its link to the parent, in one fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub agent: AgentId,
+    pub parent: Option<AgentId>,
+    /// The parent's call that made it.
+    pub call: Option<CallId>,
+    pub definition: Digest,
+    pub label: String,
+    pub model: String,
+    pub mode: Mode,
+    pub ceiling: Rights,
+    pub uses: Rights,
+    pub limits: AgentLimits,
+    /// Agents that must end before it starts.
+    #[serde(default)]
+    pub after: Vec<AgentId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next reply of the conversation.
+    Answer,
+    /// A summary that will stand for the history so far; `resume` if an answer is due after it.
+    Summary { resume: bool },
+}
+
+/// Why an agent stopped where it can go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pause {
+    Limit(Breach),
+    Model(Failure),
+}
+
+/// A limit that was reached: which, whose (`None`: the tree's) and how much it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breach {
+    pub limit: Limit,
+    pub of: Option<AgentId>,
+    pub max: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    Turns,
+    Tokens,
+    Money,
+    Time,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let max = self.max;
+        match self.limit {
+            Limit::Turns => write!(f, "turn limit {max}/{max}")?,
+            Limit::Tokens => write!(f, "token limit {max}")?,
+            Limit::Money => {
+                write!(f, "money limit ${}.{:02}", max / 1_000_000, max / 10_000 % 100)?
+            }
+            Limit::Time => write!(f, "time limit {}s", max / 1_000)?,
+        }
+        f.write_str(if self.of.is_none() { " of the whole tree" } else { "" })
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pause::Limit(breach) => breach.fmt(f),
+            Pause::Model(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// One difference between the world as it was configured and as it is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Audience(Audience),
+    Mode(PolicyMode),
+    Rules(Vec<Rule>),
+    Limits(TreeLimits),
+    Model(String),
+    ModelSpec {
+        name: String,
+        spec: ModelSpec,
+    },
+    Tool(ToolSpec),
+    ToolGone(String),
+    /// A definition, journaled whole, once; agents refer to it by digest.
+    Definition(Box<Definition>),
+    DefinitionGone(String),
+}

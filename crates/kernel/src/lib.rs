@@ -1,0 +1,60 @@
+//! The kernel: everything locum decides, as one pure state machine.
+//!
+//! Read in this order: [`input`] (what can happen), [`event`] (what is then true), [`effect`]
+//! (what the world owes us), [`state`] (what all events add up to). Then the functions:
+//!
+//! - [`step`] decides what an input means: events, or a [`Refusal`];
+//! - [`apply`] folds one event into the state, the only mutation, also on replay;
+//! - [`owed`] lists what is outstanding, [`deadline`] says when to send [`Input::Ticked`];
+//! - [`prompt`], [`errand`] and [`parcel`] say what exactly an effect is to do;
+//! - [`view`] and [`attention`] say what people and parents see.
+//!
+//! What is not here, and cannot be named here: clocks, files, sockets, threads, environment,
+//! randomness, `await`, floating point. Time is an argument; jitter is hashed from a key. There
+//! is no code for recovery (fold the journal, ask what is owed) and none for cancelling (what is
+//! no longer owed is dropped).
+#![no_std]
+
+extern crate alloc;
+
+mod apply;
+mod ask;
+mod attention;
+mod check;
+mod definition;
+mod digest;
+mod effect;
+mod event;
+mod id;
+mod input;
+pub mod limits;
+mod message;
+mod owed;
+mod policy;
+mod prompt;
+mod receipt;
+mod state;
+mod step;
+mod view;
+
+pub use apply::{Unfoldable, apply, fold};
+pub use ask::{Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
+pub use attention::{Action, Attention, Need, State, attention, state_word};
+pub use definition::{
+    AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights,
+    Rule, RuleKind, ToolSpec, TreeLimits,
+};
+pub use digest::Digest;
+pub use effect::{Effect, Errand, Parcel};
+pub use event::{Breach, Change, Entry, Event, Limit, Pause, Purpose, Spawn, VERSION};
+pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
+pub use input::{Command, Failure, FailureKind, Input, Refusal};
+pub use message::{
+    Body, Line, Message, Note, Output, Reply, Source, To, Urgency, Usage, Use, Who, clip, headline,
+};
+pub use owed::{deadline, errand, owed, parcel};
+pub use prompt::{Bootstrap, Request, prompt};
+pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
+pub use state::{Agent, Session, Spend, WaitFor};
+pub use step::step;
+pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};

@@ -1,0 +1,236 @@
+//! What is said: inputs from people, notes in an agent's inbox, replies of models, results of
+//! calls, and the transcript made of them.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, CallId, InputId, Seq};
+use crate::receipt::{Deed, Receipt};
+
+/// Who did something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    /// A person, named as their channel names them.
+    Person(String),
+    Agent(AgentId),
+    /// locum itself: a limit, a fault, a restart.
+    Runtime,
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Person(name) => f.write_str(name),
+            Who::Agent(id) => write!(f, "{id}"),
+            Who::Runtime => f.write_str("locum"),
+        }
+    }
+}
+
+/// How a message meets a busy agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// Waits its turn.
+    #[default]
+    Queue,
+    /// Read at the next model boundary.
+    Steer,
+    /// The turn is dropped, then this is read.
+    Interrupt,
+}
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum To {
+    /// Whoever holds the floor when its turn comes.
+    #[default]
+    Floor,
+    /// Main, without popping anyone.
+    Main,
+    /// One agent, once.
+    Agent(AgentId),
+}
+
+/// A message from outside, as a channel hands it over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub channel: String,
+    pub sender: String,
+    /// The channel's own id; the same id twice is one input.
+    #[serde(default)]
+    pub external_id: Option<String>,
+    pub text: String,
+    #[serde(default)]
+    pub urgency: Urgency,
+    #[serde(default)]
+    pub to: To,
+    /// Where replies must be sent; `None` for faces that read the view.
+    #[serde(default)]
+    pub reply_to: Option<String>,
+}
+
+/// Where a note in an inbox came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The task an agent was made for.
+    Brief,
+    Person {
+        channel: String,
+        sender: String,
+    },
+    Parent,
+    /// A child's result, question or pause.
+    Child(AgentId),
+    Runtime,
+}
+
+/// One thing an agent has been told and will read at its next model call, exactly once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    pub source: Source,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Box<Receipt>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    #[serde(default)]
+    pub cached: u64,
+    #[serde(default)]
+    pub cache_write: u64,
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+impl Usage {
+    pub(crate) fn add(&mut self, other: &Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+/// One tool use as the model asked for it. Arguments that did not parse arrive as a string.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    pub name: String,
+    pub arguments: Value,
+    /// What the edge's parser found in the arguments (each command of a shell line). `None`:
+    /// the kernel takes the tool's subject argument, whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subjects: Option<Vec<String>>,
+}
+
+/// A whole, finished answer of a model. Half a stream is a failure, never a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    pub text: String,
+    /// What the provider needs back verbatim (signed reasoning); opaque here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Use>,
+    #[serde(default)]
+    pub usage: Usage,
+    /// `None`: the price is not known, which is not the same as free.
+    #[serde(default)]
+    pub micro_usd: Option<u64>,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    pub text: String,
+    #[serde(default)]
+    pub is_error: bool,
+    /// Where the whole text can be read without running anything again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// What the edge saw happen, for the receipt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deeds: Vec<Deed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Box<Receipt>>,
+}
+
+impl Output {
+    #[must_use]
+    pub fn ok(text: impl Into<String>) -> Output {
+        Output { text: text.into(), ..Output::default() }
+    }
+
+    #[must_use]
+    pub fn error(text: impl Into<String>) -> Output {
+        Output { text: text.into(), is_error: true, ..Output::default() }
+    }
+}
+
+/// One line of a transcript. `seq` names it for ever, so an edge can cache its encoding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub seq: Seq,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// What the agent read at one model boundary.
+    Told(Vec<Note>),
+    /// What the model answered; its calls are numbered by the line's `seq` and their place.
+    Replied(Reply),
+    /// One result per call of the reply before it, in call order.
+    Results(Vec<(CallId, Output)>),
+    /// What stands for everything before it.
+    Summary(String),
+}
+
+/// Cuts text to `max` bytes, keeping its head and tail and saying how much is missing.
+#[must_use]
+pub fn clip(text: String, max: usize) -> String {
+    if text.len() <= max {
+        return text;
+    }
+    let head = floor_boundary(&text, max / 2);
+    let tail = ceil_boundary(&text, text.len() - max / 4);
+    let cut = tail - head;
+    alloc::format!("{}\n[… {cut} bytes cut …]\n{}", &text[..head], &text[tail..])
+}
+
+/// The first line of a text, shortened to fit a row.
+#[must_use]
+pub fn headline(text: &str, max: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    if line.len() <= max {
+        return String::from(line);
+    }
+    alloc::format!("{}…", &line[..floor_boundary(line, max)])
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+fn ceil_boundary(text: &str, at: usize) -> usize {
+    (at..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+}

@@ -1,0 +1,78 @@
+//! What the world owes the session, by key, and when the session next wants to be woken. Run
+//! what is owed and not running, drop what runs and is no longer owed: that is all of starting,
+//! cancelling and recovering.
+
+use alloc::vec::Vec;
+
+use crate::apply::provider_of;
+use crate::definition::Class;
+use crate::digest::mix;
+use crate::effect::{Effect, Errand, Parcel};
+use crate::id::{Key, Time};
+use crate::state::{Owed, Phase, Session, Thought};
+
+/// Everything outstanding, oldest first.
+#[must_use]
+pub fn owed(session: &Session) -> Vec<Effect> {
+    session.owed.iter().filter_map(|(key, owed)| effect(session, *key, owed)).collect()
+}
+
+fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
+    Some(match owed {
+        Owed::Model(agent) => {
+            let at = session.agent(*agent)?;
+            let Phase::Thinking(thought) = &at.phase else { return None };
+            let not_before = thought.not_before.max(held_until(session, &at.model, thought));
+            Effect::CallModel { key, agent: *agent, purpose: thought.purpose, not_before }
+        }
+        Owed::Tool(agent, call) => Effect::RunTool { key, agent: *agent, call: *call },
+        Owed::Setup(agent) => Effect::Prepare { key, agent: *agent },
+        Owed::Delivery(delivery) => Effect::Deliver { key, not_before: delivery.not_before },
+    })
+}
+
+/// How long a provider's rate limit holds a call back. The ones held are let go one after
+/// another, spread by their keys over a fifth of the wait, not all at the same instant.
+fn held_until(session: &Session, model: &str, thought: &Thought) -> Time {
+    let Some(until) = session.holds.get(&provider_of(model)) else { return Time(0) };
+    if thought.not_before >= *until {
+        return Time(0);
+    }
+    let wait = until.since(thought.not_before);
+    until.plus_ms(mix(thought.key.0, 1) % (wait / 5 + 1))
+}
+
+/// The moment of the next deadline: send [`crate::Input::Ticked`] then.
+#[must_use]
+pub fn deadline(session: &Session) -> Option<Time> {
+    session.timers.first().map(|(time, _)| *time)
+}
+
+/// What a `RunTool` of this key is to do. `None` if it is no longer owed.
+#[must_use]
+pub fn errand(session: &Session, key: Key) -> Option<Errand> {
+    let Owed::Tool(agent, id) = session.owed.get(&key)? else { return None };
+    let call = session.agent(*agent)?.call(*id)?;
+    let tool = session.world.tools.get(&call.name);
+    Some(Errand {
+        agent: *agent,
+        call: *id,
+        tool: call.name.clone(),
+        arguments: (*call.arguments).clone(),
+        class: tool.map_or(Class::Exec, |tool| tool.class),
+        idempotent: tool.is_some_and(|tool| tool.idempotent),
+        timeout_ms: tool.and_then(|tool| tool.timeout_ms),
+    })
+}
+
+/// What a `Deliver` of this key is to carry. `None` if it is no longer owed.
+#[must_use]
+pub fn parcel(session: &Session, key: Key) -> Option<Parcel> {
+    let Owed::Delivery(delivery) = session.owed.get(&key)? else { return None };
+    Some(Parcel {
+        to: delivery.to.clone(),
+        from: session.path(delivery.agent),
+        text: delivery.text.clone(),
+        resent: delivery.resent,
+    })
+}

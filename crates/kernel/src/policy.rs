@@ -1,0 +1,252 @@
+//! May this agent make this call? One pure function over ceilings, rules, mode and grants.
+//! Deny beats ask beats allow, and nothing a person grants lifts a ceiling or a deny rule.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::ask::{Covers, Grant};
+use crate::definition::{Audience, Class, PolicyMode, Rights, Rule, RuleKind};
+use crate::digest::Digest;
+use crate::id::Time;
+use crate::state::{Agent, Call, Session};
+use crate::step::Tool;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    Allow,
+    /// Why it is asked.
+    Ask(String),
+    /// What the model is told.
+    Deny(String),
+}
+
+pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) -> Ruling {
+    let Some((tool, class)) = declared(session, &call.name) else {
+        return Ruling::Deny(format!("Tool not found: {}", call.name));
+    };
+    if let Some(holder) = forbidden_by(session, agent, tool, class) {
+        return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
+    }
+    let subjects = subjects(session, call);
+    let ruled = by_rules(&session.world.rules, agent, tool, class, &subjects);
+    let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class));
+    match ruling {
+        Ruling::Ask(why) => {
+            if session.grants.values().any(|grant| covers(session, grant, agent, call, now)) {
+                Ruling::Allow
+            } else if session.world.audience == Audience::Absent {
+                Ruling::Deny(format!("denied: {why}, and nobody is there to ask"))
+            } else {
+                Ruling::Ask(why)
+            }
+        }
+        Ruling::Allow | Ruling::Deny(_) => ruling,
+    }
+}
+
+/// A tool's own name and class, if there is such a tool.
+pub(crate) fn declared<'a>(session: &'a Session, name: &'a str) -> Option<(&'a str, Class)> {
+    if let Some(tool) = Tool::named(name) {
+        return Some((tool.name(), Class::Delegate));
+    }
+    session.world.tools.get(name).map(|tool| (tool.name.as_str(), tool.class))
+}
+
+/// Whose ceiling forbids it. Ancestors are looked at again at every call, so that rights taken
+/// from a parent are gone for its children too.
+fn forbidden_by(session: &Session, agent: &Agent, tool: &str, class: Class) -> Option<String> {
+    let forbids = |rights: &Rights| !rights.allow(tool, class);
+    if forbids(&agent.uses) {
+        return Some(agent.name_and_id());
+    }
+    let mut at = Some(agent);
+    while let Some(holder) = at {
+        if forbids(&holder.ceiling) {
+            return Some(holder.name_and_id());
+        }
+        at = holder.parent.and_then(|(parent, _)| session.agent(parent));
+    }
+    None
+}
+
+/// What rules are matched against: what the edge's parser found, or the subject argument.
+fn subjects(session: &Session, call: &Call) -> Subjects {
+    if let Some(parts) = &call.subjects {
+        return Subjects { parts: parts.clone(), parsed: true };
+    }
+    let key = session.world.tools.get(&call.name).and_then(|tool| tool.subject.as_deref());
+    let named = key.and_then(|key| call.arguments.get(key)).and_then(|value| value.as_str());
+    let text = named.map_or_else(|| format!("{}", call.arguments), String::from);
+    Subjects { parts: Vec::from([text]), parsed: false }
+}
+
+struct Subjects {
+    parts: Vec<String>,
+    /// The edge has taken the command apart, so no part hides another.
+    parsed: bool,
+}
+
+/// The strictest rule that speaks. An allow must hold for every part; the others for any.
+fn by_rules(
+    rules: &[Rule],
+    agent: &Agent,
+    tool: &str,
+    class: Class,
+    subjects: &Subjects,
+) -> Option<Ruling> {
+    let mut strictest: Option<&Rule> = None;
+    for rule in rules {
+        let named = rule.agent.as_ref().is_none_or(|name| *name == agent.name);
+        if !named || !matches(&rule.tool, tool) || !speaks(rule, class, subjects) {
+            continue;
+        }
+        if strictest.is_none_or(|so_far| rule.kind > so_far.kind) {
+            strictest = Some(rule);
+        }
+    }
+    let rule = strictest?;
+    let words = match &rule.pattern {
+        Some(pattern) => format!("{} {pattern:?}", rule.tool),
+        None => rule.tool.clone(),
+    };
+    Some(match rule.kind {
+        RuleKind::Allow => Ruling::Allow,
+        RuleKind::Ask => Ruling::Ask(format!("rule: ask {words}")),
+        RuleKind::Deny => Ruling::Deny(format!("denied by rule: deny {words}")),
+    })
+}
+
+fn speaks(rule: &Rule, class: Class, subjects: &Subjects) -> bool {
+    let Some(pattern) = &rule.pattern else { return true };
+    match rule.kind {
+        RuleKind::Deny | RuleKind::Ask => subjects.parts.iter().any(|part| matches(pattern, part)),
+        RuleKind::Allow => subjects.parts.iter().all(|part| allows(pattern, part, class, subjects)),
+    }
+}
+
+/// An allow pattern must not be stretched by what a wildcard can swallow: a second command, or
+/// a path that climbs out.
+fn allows(pattern: &str, part: &str, class: Class, subjects: &Subjects) -> bool {
+    if pattern == part {
+        return true;
+    }
+    let smuggles = match class {
+        Class::Exec => !subjects.parsed && part.contains(SHELL_MARKS),
+        Class::Read | Class::Write => part.split(['/', '\\']).any(|step| step == ".."),
+        Class::Network | Class::Delegate => false,
+    };
+    !smuggles && !part.contains('\0') && matches(pattern, part)
+}
+
+/// Characters with which a shell line can hold more than one command or value.
+const SHELL_MARKS: [char; 15] =
+    [';', '&', '|', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\', '#'];
+
+fn by_mode(mode: PolicyMode, tool: &str, class: Class) -> Ruling {
+    let free = match (mode, class) {
+        (_, Class::Read | Class::Delegate) | (PolicyMode::Auto, _) => true,
+        (PolicyMode::Edits, Class::Write) => true,
+        (PolicyMode::Plan, Class::Write | Class::Exec | Class::Network) => {
+            return Ruling::Deny(format!("plan mode: {tool} has effects ({})", class.word()));
+        }
+        (PolicyMode::Ask, Class::Write | Class::Exec | Class::Network)
+        | (PolicyMode::Edits, Class::Exec | Class::Network) => false,
+    };
+    if free { Ruling::Allow } else { Ruling::Ask(format!("{} needs approval", class.word())) }
+}
+
+pub(crate) fn covers(
+    session: &Session,
+    grant: &Grant,
+    agent: &Agent,
+    call: &Call,
+    now: Time,
+) -> bool {
+    let Some((tool, class)) = declared(session, &call.name) else { return false };
+    if grant.tool != tool || grant.expires.is_some_and(|at| now >= at) {
+        return false;
+    }
+    if !session.is_within(agent.id, grant.root) {
+        return false;
+    }
+    match &grant.covers {
+        Covers::Digest(digest) => *digest == Digest::of_call(tool, &call.arguments),
+        Covers::Pattern(pattern) => {
+            let subjects = subjects(session, call);
+            subjects.parts.iter().all(|part| allows(pattern, part, class, &subjects))
+        }
+    }
+}
+
+/// `*` is any run of characters, `?` is one; everything else is itself.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            Some(_) | None => {
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                p = at + 1;
+                t = taken + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let cases = [
+            ("cargo test*", "cargo test --all", true),
+            ("cargo test*", "cargo testament", true),
+            ("cargo test", "cargo test --all", false),
+            ("*", "", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("src/?.rs", "src/a.rs", true),
+            ("src/?.rs", "src/ab.rs", false),
+            ("", "", true),
+            ("", "a", false),
+            ("**", "anything", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(matches(pattern, text), expected, "{pattern:?} against {text:?}");
+        }
+    }
+
+    #[test]
+    fn an_allow_pattern_swallows_no_second_command_and_no_way_out() {
+        let whole = Subjects { parts: Vec::new(), parsed: false };
+        let cases = [
+            ("cargo test*", "cargo test --all", Class::Exec, true),
+            ("cargo test*", "cargo test; rm -rf /", Class::Exec, false),
+            ("cargo test*", "cargo test && curl x", Class::Exec, false),
+            ("cargo test*", "cargo test $(id)", Class::Exec, false),
+            ("cargo test*", "cargo test `id`", Class::Exec, false),
+            ("cargo test*", "cargo test > /etc/passwd", Class::Exec, false),
+            ("cargo test*", "cargo test\nid", Class::Exec, false),
+            ("src/*", "src/lib.rs", Class::Write, true),
+            ("src/*", "src/../../etc/passwd", Class::Write, false),
+            ("src/*", "src/a\0b", Class::Write, false),
+        ];
+        for (pattern, text, class, expected) in cases {
+            assert_eq!(allows(pattern, text, class, &whole), expected, "{pattern:?} {text:?}");
+        }
+    }
+}

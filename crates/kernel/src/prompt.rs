@@ -1,0 +1,167 @@
+//! What a model is asked: a pure projection of one agent's state. Transcript lines are shared,
+//! not copied, and what changes every turn comes last, so that the prefix stays the same.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::attention::{attention, state_word};
+use crate::definition::{Class, Kind};
+use crate::event::Purpose;
+use crate::id::{AgentId, CallId, Time};
+use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
+use crate::message::{Body, Line, headline};
+use crate::policy::declared;
+use crate::state::{Agent, Grace, Phase, Session};
+use crate::step::Tool;
+
+/// A model request, before any provider's wire format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub agent: AgentId,
+    pub model: String,
+    pub purpose: Purpose,
+    /// Main gets every bootstrap file, children AGENTS.md only.
+    pub bootstrap: Bootstrap,
+    pub instructions: String,
+    /// Who can be called, one line each.
+    pub catalogue: Vec<String>,
+    /// Tools it may use, in a stable order.
+    pub tools: Vec<String>,
+    /// The history from the last summary on.
+    pub lines: Vec<Arc<Line>>,
+    /// What is true only now: the open workers. Goes after the history.
+    pub now: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bootstrap {
+    Full,
+    Minimal,
+}
+
+/// The request an agent's model call is to make. `None` if there is no such agent.
+#[must_use]
+pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
+    let agent = session.agent(id)?;
+    let purpose = match &agent.phase {
+        Phase::Thinking(thought) => thought.purpose,
+        Phase::Queued
+        | Phase::Starting { .. }
+        | Phase::Acting
+        | Phase::Resting
+        | Phase::Paused { .. }
+        | Phase::Ended => Purpose::Answer,
+    };
+    assert_paired(&agent.transcript);
+    let tools = tools(session, agent);
+    let delegates = tools.iter().any(|name| Tool::named(name).is_some_and(Tool::is_judged));
+    Some(Request {
+        agent: id,
+        model: agent.model.clone(),
+        purpose,
+        bootstrap: if agent.is_main() { Bootstrap::Full } else { Bootstrap::Minimal },
+        instructions: session
+            .definition(agent)
+            .map(|definition| definition.instructions.clone())
+            .unwrap_or_default(),
+        catalogue: if delegates { catalogue(session, agent) } else { Vec::new() },
+        tools,
+        lines: agent.transcript.clone(),
+        now: open_workers(session, agent, now),
+    })
+}
+
+/// No provider accepts a history in which a tool use lacks its result, so none ever leaves here:
+/// checked in release builds too.
+fn assert_paired(lines: &[Arc<Line>]) {
+    let mut open: Option<(&Line, usize)> = None;
+    for line in lines {
+        match (&line.body, open.take()) {
+            (Body::Results(results), Some((reply, calls))) => {
+                let expected = (0..calls).map(|index| (reply.seq, index));
+                let found =
+                    results.iter().map(|(CallId { turn, index }, _)| (*turn, usize::from(*index)));
+                assert!(expected.eq(found), "results of {} are not its calls in order", reply.seq);
+            }
+            (Body::Results(_), None) => panic!("results at {} without a reply", line.seq),
+            (_, Some((reply, _))) => panic!("the calls of {} have no results", reply.seq),
+            (Body::Replied(reply), None) if !reply.calls.is_empty() => {
+                open = Some((line, reply.calls.len()));
+            }
+            (Body::Replied(_) | Body::Told(_) | Body::Summary(_), None) => {}
+        }
+    }
+    assert!(open.is_none(), "the last reply's calls have no results yet");
+}
+
+/// The tools an agent is offered: what its rights allow, and the ways to work with others.
+fn tools(session: &Session, agent: &Agent) -> Vec<String> {
+    if agent.grace == Grace::Last {
+        return Vec::from([Tool::Complete.name().into()]);
+    }
+    let declared_tools = session.world.tools.keys().filter(|name| {
+        declared(session, name).is_some_and(|(tool, class)| agent.uses.allow(tool, class))
+    });
+    let own = Tool::OFFERED.into_iter().filter(|tool| match tool {
+        Tool::Complete | Tool::AskParent => !agent.is_main(),
+        Tool::UseSkill => agent.kind != Kind::Skill && may_delegate(agent, *tool),
+        Tool::UseAgent | Tool::SpawnAgent | Tool::CallRecipe => may_delegate(agent, *tool),
+        Tool::Wait | Tool::ListAgents | Tool::GetAgent | Tool::AgentEval | Tool::AgentClose => {
+            may_delegate(agent, Tool::SpawnAgent) || may_delegate(agent, Tool::UseAgent)
+        }
+        Tool::AskUser => true,
+        Tool::SessionsSpawn | Tool::SpawnInteractive | Tool::Delegate => false,
+    });
+    declared_tools.cloned().chain(own.map(|tool| tool.name().into())).collect()
+}
+
+fn may_delegate(agent: &Agent, tool: Tool) -> bool {
+    agent.uses.allow(tool.name(), Class::Delegate)
+}
+
+fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
+    let main = session.agent(AgentId::MAIN).map(|main| main.name.as_str());
+    session
+        .world
+        .catalogue
+        .iter()
+        .filter(|(name, _)| **name != agent.name && Some(name.as_str()) != main)
+        .take(CATALOGUE_ROWS_MAX)
+        .filter_map(|(name, digest)| {
+            let definition = session.world.definitions.get(digest)?;
+            Some(format!("{name}: {}", headline(&definition.about, 160)))
+        })
+        .collect()
+}
+
+/// *Open workers*: for every live child its state, why, and the exact next call.
+fn open_workers(session: &Session, agent: &Agent, now: Time) -> Option<String> {
+    if agent.live.is_empty() {
+        return None;
+    }
+    let mut text = String::from("Open workers:");
+    for id in agent.live.iter().take(WORKER_ROWS_MAX) {
+        let Some(child) = session.agent(*id) else { continue };
+        let Some(attention) = attention(session, *id, now) else { continue };
+        let word = state_word(session, child).word();
+        text.push_str(&format!("\n- {id} {} {word}: {}", child.label, attention.sentence));
+        let acts = attention.action.filter(|action| Tool::named(&action.tool).is_some());
+        match acts {
+            Some(act) => {
+                let how = if attention.required { "action" } else { "optional" };
+                text.push_str(&format!("; {how}: {} {}", act.tool, act.args));
+            }
+            None if attention.required => text.push_str("; the user has been asked"),
+            None => {}
+        }
+    }
+    let more = agent.live.len().saturating_sub(WORKER_ROWS_MAX);
+    if more > 0 {
+        text.push_str(&format!("\n- and {} more: list_agents", more.to_string()));
+    }
+    Some(text)
+}

@@ -1,0 +1,507 @@
+//! The state of a session: everything that is true now, folded from its events. Waiting is a
+//! value in here, never a suspended stack. Only [`crate::apply`] changes it.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ask::{Ask, Closed, Grant};
+use crate::definition::{
+    AgentLimits, Audience, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights, Rule, ToolSpec,
+    TreeLimits,
+};
+use crate::digest::Digest;
+use crate::event::{Pause, Purpose};
+use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
+use crate::input::Failure;
+use crate::message::{Line, Message, Note, Output};
+use crate::receipt::{Outcome, Receipt, Tally};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    pub(crate) key: String,
+    /// The number of the last event.
+    pub(crate) seq: Seq,
+    pub(crate) now: Time,
+    pub(crate) world: World,
+    /// In order of birth: an id is an index.
+    pub(crate) agents: Vec<Agent>,
+    /// Who holds or has lent the floor, main first. Only the last one hears the person.
+    pub(crate) stack: Vec<AgentId>,
+    pub(crate) queue: VecDeque<Waiting>,
+    pub(crate) seen: Seen,
+    pub(crate) asks: BTreeMap<AskId, Ask>,
+    pub(crate) closed: BTreeMap<AskId, Closed>,
+    pub(crate) grants: BTreeMap<Key, Grant>,
+    pub(crate) owed: BTreeMap<Key, Owed>,
+    pub(crate) timers: BTreeSet<(Time, Timer)>,
+    pub(crate) slots: Slots,
+    /// Providers that asked everybody to wait, and until when.
+    pub(crate) holds: BTreeMap<String, Time>,
+    pub(crate) tree: Tree,
+    /// Where the person last spoke from, if a channel must carry the answer.
+    pub(crate) reply_to: Option<String>,
+}
+
+/// The world as configured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct World {
+    pub(crate) audience: Audience,
+    pub(crate) mode: PolicyMode,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) limits: TreeLimits,
+    pub(crate) model: String,
+    pub(crate) models: BTreeMap<String, ModelSpec>,
+    pub(crate) tools: BTreeMap<String, ToolSpec>,
+    /// Every definition some agent was made from or may be, by content.
+    pub(crate) definitions: BTreeMap<Digest, Arc<Definition>>,
+    /// What names mean today.
+    pub(crate) catalogue: BTreeMap<String, Digest>,
+}
+
+/// An input that waits its turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    pub(crate) input: InputId,
+    pub(crate) message: Message,
+    pub(crate) at: Time,
+}
+
+/// External ids already admitted, oldest first, forgotten after a month.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) ids: BTreeMap<String, InputId>,
+    pub(crate) order: VecDeque<(Time, String)>,
+}
+
+/// Agents off the floor that are ready but have no slot. Those that had one go first, so that
+/// begun work is finished before new work starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Slots {
+    pub(crate) held: u32,
+    pub(crate) returning: VecDeque<AgentId>,
+    pub(crate) fresh: VecDeque<AgentId>,
+}
+
+/// Something the world owes, by the key of the event that created it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Owed {
+    Model(AgentId),
+    Tool(AgentId, CallId),
+    Setup(AgentId),
+    Delivery(Delivery),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Delivery {
+    pub(crate) to: String,
+    pub(crate) agent: AgentId,
+    pub(crate) text: String,
+    pub(crate) tries: u32,
+    pub(crate) not_before: Time,
+    pub(crate) resent: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Timer {
+    /// The agent's active time is used up.
+    Agent(AgentId),
+    /// A `wait` ends.
+    Wait(AgentId, CallId),
+    /// The tree's active time is used up.
+    Tree,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spend {
+    pub tokens: u64,
+    pub micro_usd: u64,
+}
+
+impl Spend {
+    pub(crate) fn add(&mut self, other: Spend) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.micro_usd = self.micro_usd.saturating_add(other.micro_usd);
+    }
+
+    pub(crate) fn sub(&mut self, other: Spend) {
+        self.tokens = self.tokens.saturating_sub(other.tokens);
+        self.micro_usd = self.micro_usd.saturating_sub(other.micro_usd);
+    }
+}
+
+/// Time that runs only while somebody is active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Clock {
+    pub(crate) ms: u64,
+    pub(crate) running_since: Option<Time>,
+    /// What had run when the limit was last extended.
+    pub(crate) base_ms: u64,
+}
+
+impl Clock {
+    pub(crate) fn read(&self, now: Time) -> u64 {
+        self.ms + self.running_since.map_or(0, |since| now.since(since))
+    }
+
+    pub(crate) fn against_limit(&self, now: Time) -> u64 {
+        self.read(now).saturating_sub(self.base_ms)
+    }
+}
+
+/// What is counted: for one agent with everyone below it, or for the whole tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) spent: Spend,
+    /// Set aside for requests that are under way.
+    pub(crate) reserved: Spend,
+    pub(crate) tokens_base: u64,
+    /// Added by top-ups.
+    pub(crate) topped_up: u64,
+    pub(crate) clock: Clock,
+}
+
+/// What the root input has caused so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tree {
+    pub(crate) spawns: u32,
+    pub(crate) active: u32,
+    pub(crate) account: Account,
+}
+
+/// How an agent's end reaches its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Link {
+    /// As the one result of this call.
+    Result(CallId),
+    /// As a note in the parent's inbox.
+    Note,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    pub(crate) id: AgentId,
+    pub(crate) parent: Option<(AgentId, Link)>,
+    pub(crate) depth: u32,
+    pub(crate) definition: Digest,
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) label: String,
+    pub(crate) model: String,
+    pub(crate) mode: Mode,
+    /// The mode it was made in, to which `/bg` returns it.
+    pub(crate) home: Mode,
+    pub(crate) phase: Phase,
+    /// When the phase began.
+    pub(crate) since: Time,
+    pub(crate) slot: bool,
+    pub(crate) prepared: bool,
+    pub(crate) turn: Option<Turn>,
+    pub(crate) inbox: VecDeque<(Seq, Note)>,
+    pub(crate) transcript: Vec<Arc<Line>>,
+    /// How full the context window is, as last reported plus an estimate of what came since.
+    pub(crate) context_tokens: u64,
+    pub(crate) ceiling: Rights,
+    pub(crate) uses: Rights,
+    pub(crate) limits: AgentLimits,
+    /// Model calls since the allowance was last renewed.
+    pub(crate) turns_used: u32,
+    pub(crate) account: Account,
+    pub(crate) grace: Grace,
+    /// A context that was too long has been compacted once for this turn.
+    pub(crate) squeezed: bool,
+    pub(crate) tally: Tally,
+    pub(crate) live: BTreeSet<AgentId>,
+    pub(crate) after: BTreeSet<AgentId>,
+    pub(crate) followers: Vec<AgentId>,
+    /// Its latest words, for rows and inspection.
+    pub(crate) latest: String,
+    /// Why its last exchange failed, until somebody speaks to it again.
+    pub(crate) fault: Option<Pause>,
+    pub(crate) end: Option<Box<End>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Grace {
+    Unused,
+    /// The turn under way is its last.
+    Last,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    /// Ready, but waits for a slot or for the agents it comes after.
+    Queued,
+    Starting {
+        key: Key,
+    },
+    Thinking(Thought),
+    /// Its reply's calls are being worked through.
+    Acting,
+    /// Nothing to do until it is told something.
+    Resting,
+    Paused {
+        why: Pause,
+        ask: Option<AskId>,
+    },
+    Ended,
+}
+
+/// A model call that is owed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Thought {
+    pub(crate) key: Key,
+    pub(crate) purpose: Purpose,
+    /// 1 is the first try.
+    pub(crate) attempt: u32,
+    pub(crate) not_before: Time,
+    pub(crate) reserved: Spend,
+    /// What went wrong last time.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// A reply whose calls do not all have their results yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    pub(crate) reason: String,
+    pub(crate) calls: Vec<Call>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) name: String,
+    pub(crate) arguments: Arc<Value>,
+    pub(crate) subjects: Option<Vec<String>>,
+    pub(crate) state: CallState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CallState {
+    /// Its turn has not come.
+    Pending,
+    /// Waits for a verdict or an answer.
+    Asked(AskId),
+    /// Allowed by a person; will run as soon as there is a slot.
+    Approved,
+    Running {
+        key: Key,
+        idempotent: bool,
+        since: Time,
+    },
+    /// A child works on it.
+    Child(AgentId),
+    Awaiting(WaitFor),
+    Returned(Output),
+}
+
+/// What a `wait` waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitFor {
+    pub all: bool,
+    pub agents: Vec<AgentId>,
+    pub until: Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) result: String,
+    pub(crate) receipt: Receipt,
+    pub(crate) at: Time,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session::new()
+    }
+}
+
+impl Session {
+    /// A session before its first event.
+    #[must_use]
+    pub fn new() -> Session {
+        Session {
+            key: String::new(),
+            seq: Seq(0),
+            now: Time(0),
+            world: World {
+                audience: Audience::Absent,
+                mode: PolicyMode::Ask,
+                rules: Vec::new(),
+                limits: TreeLimits::default(),
+                model: String::new(),
+                models: BTreeMap::new(),
+                tools: BTreeMap::new(),
+                definitions: BTreeMap::new(),
+                catalogue: BTreeMap::new(),
+            },
+            agents: Vec::new(),
+            stack: Vec::new(),
+            queue: VecDeque::new(),
+            seen: Seen::default(),
+            asks: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            owed: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            slots: Slots::default(),
+            holds: BTreeMap::new(),
+            tree: Tree::default(),
+            reply_to: None,
+        }
+    }
+
+    /// The number of the last event; the next entry begins after it.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    #[must_use]
+    pub fn agent(&self, id: AgentId) -> Option<&Agent> {
+        self.agents.get(id.index())
+    }
+
+    /// Who hears the person.
+    pub(crate) fn top(&self) -> AgentId {
+        self.stack.last().copied().unwrap_or(AgentId::MAIN)
+    }
+
+    /// `main/builder/tests`: labels from the root down.
+    #[must_use]
+    pub fn path(&self, id: AgentId) -> String {
+        let mut labels = Vec::new();
+        let mut at = Some(id);
+        while let Some(agent) = at.and_then(|id| self.agent(id)) {
+            labels.push(agent.label.as_str());
+            at = agent.parent.map(|(parent, _)| parent);
+        }
+        labels.reverse();
+        labels.join("/")
+    }
+
+    /// True if `id` is `root` or below it.
+    #[must_use]
+    pub fn is_within(&self, id: AgentId, root: AgentId) -> bool {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if id == root {
+                return true;
+            }
+            at = self.agent(id).and_then(|agent| agent.parent.map(|(parent, _)| parent));
+        }
+        false
+    }
+
+    /// The live agents of a subtree, each before its children.
+    pub(crate) fn live_subtree(&self, root: AgentId) -> Vec<AgentId> {
+        let mut found = Vec::new();
+        let mut todo = Vec::from([root]);
+        while let Some(id) = todo.pop() {
+            if let Some(agent) = self.agent(id).filter(|agent| !agent.has_ended()) {
+                found.push(id);
+                todo.extend(agent.live.iter().copied());
+            }
+        }
+        found
+    }
+
+    pub(crate) fn definition(&self, agent: &Agent) -> Option<&Definition> {
+        self.world.definitions.get(&agent.definition).map(Arc::as_ref)
+    }
+
+    pub(crate) fn model_spec(&self, model: &str) -> ModelSpec {
+        self.world.models.get(model).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.slots.held < self.world.limits.slots
+    }
+
+    /// 1 for the next in line. `None` if it does not stand in line.
+    pub(crate) fn line_position(&self, id: AgentId) -> Option<usize> {
+        let line = self.slots.returning.iter().chain(&self.slots.fresh);
+        line.clone().position(|waiting| *waiting == id).map(|index| index + 1)
+    }
+
+    pub(crate) fn line_length(&self) -> usize {
+        self.slots.returning.len() + self.slots.fresh.len()
+    }
+}
+
+impl Agent {
+    #[must_use]
+    pub fn id(&self) -> AgentId {
+        self.id
+    }
+
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    pub(crate) fn is_main(&self) -> bool {
+        self.id == AgentId::MAIN
+    }
+
+    /// Thinking, preparing or running a tool: what a slot is for and what a clock measures.
+    pub(crate) fn is_active(&self) -> bool {
+        match &self.phase {
+            Phase::Starting { .. } | Phase::Thinking(_) => true,
+            Phase::Acting => {
+                self.calls().any(|call| matches!(call.state, CallState::Running { .. }))
+            }
+            Phase::Queued | Phase::Resting | Phase::Paused { .. } | Phase::Ended => false,
+        }
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.turn.iter().flat_map(|turn| &turn.calls)
+    }
+
+    pub(crate) fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls().find(|call| call.id == id)
+    }
+
+    /// The first call without a result.
+    pub(crate) fn open_call(&self) -> Option<&Call> {
+        self.calls().find(|call| !call.has_returned())
+    }
+
+    /// Notes it may read now. While a person holds it on the floor, its parent's words wait.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = &(Seq, Note)> {
+        let held = self.mode == Mode::Floor && self.home != Mode::Floor;
+        self.inbox.iter().filter(move |(_, note)| {
+            !(held && matches!(note.source, crate::message::Source::Parent))
+        })
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.end.as_ref().map(|end| end.receipt.outcome)
+    }
+
+    pub(crate) fn name_and_id(&self) -> String {
+        format!("{} ({})", self.label, self.id)
+    }
+}
+
+impl Call {
+    pub(crate) fn has_returned(&self) -> bool {
+        matches!(self.state, CallState::Returned(_))
+    }
+}

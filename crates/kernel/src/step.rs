@@ -1,0 +1,147 @@
+//! The only judgement: one input in, the facts it makes out. Handlers check first and emit
+//! afterwards, so that a refused input has changed nothing; then the session is settled: ready
+//! agents go on, free slots are given out, the queue is served. Nothing here waits.
+
+mod ask;
+mod call;
+mod child;
+mod command;
+mod delegate;
+mod fault;
+mod hear;
+mod limit;
+mod manage;
+mod turn;
+mod world;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+pub(crate) use delegate::Tool;
+
+use crate::apply::apply;
+use crate::event::Event;
+use crate::id::{AgentId, Seq, Time};
+use crate::input::{Input, Refusal};
+use crate::state::{Agent, Phase, Session};
+
+/// Decides what an input means. On success the session has already folded the returned events,
+/// which together are one journal entry; no events means that nothing new was learned.
+pub fn step(session: &mut Session, at: Time, input: Input) -> Result<Vec<Event>, Refusal> {
+    let mut step = Step { session, at, events: Vec::new(), ready: VecDeque::new() };
+    step.take(input)?;
+    step.settle();
+    Ok(step.events)
+}
+
+/// One decision under way.
+struct Step<'s> {
+    session: &'s mut Session,
+    at: Time,
+    events: Vec<Event>,
+    /// Agents that may be able to go on.
+    ready: VecDeque<AgentId>,
+}
+
+impl Step<'_> {
+    fn take(&mut self, input: Input) -> Result<(), Refusal> {
+        if self.session.agents.is_empty() && !matches!(input, Input::Configured(_)) {
+            return Err(Refusal::NotOpen);
+        }
+        match input {
+            Input::Configured(config) => self.configured(&config),
+            Input::Restarted { captured } => {
+                self.restarted(&captured);
+                Ok(())
+            }
+            Input::Said(message) => self.said(message),
+            Input::Edited { input, text } => self.edited(input, text),
+            Input::Dropped { input, by } => self.dropped(input, by),
+            Input::Moved { input, before } => self.moved(input, before),
+            Input::Answered { ask, verdict, by, digest } => {
+                self.answered(ask, verdict, &by, digest.as_ref())
+            }
+            Input::Commanded { by, command } => self.commanded(by, command),
+            Input::Replied { key, reply } => self.replied(key, reply),
+            Input::Failed { key, failure } => self.failed(key, failure),
+            Input::Ran { key, output } => self.ran(key, output),
+            Input::Prepared { key, error } => self.prepared(key, error),
+            Input::Delivered { key, error } => self.delivered(key, error),
+            Input::Ticked => {
+                self.ticked();
+                Ok(())
+            }
+        }
+    }
+
+    /// Records a fact and folds it. Returns its number.
+    fn emit(&mut self, event: Event) -> Seq {
+        apply(self.session, self.at, &event);
+        self.events.push(event);
+        self.session.seq
+    }
+
+    /// Runs until nobody can go on without the world. Each round either turns an agent's
+    /// readiness into an obligation, a wait or an end, or takes one input from the queue.
+    fn settle(&mut self) {
+        loop {
+            if let Some(id) = self.ready.pop_front() {
+                self.advance(id);
+            } else if !self.admit() && !self.serve_queue() {
+                return;
+            }
+        }
+    }
+
+    /// Lets an agent go on from wherever it stands.
+    fn advance(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        match agent.phase {
+            Phase::Acting => self.work(id),
+            Phase::Queued if agent.turn.is_some() => self.work(id),
+            Phase::Queued | Phase::Resting => {
+                if has_reason_to_think(agent) {
+                    self.begin_turn(id);
+                }
+            }
+            Phase::Starting { .. } | Phase::Thinking(_) | Phase::Paused { .. } | Phase::Ended => {}
+        }
+    }
+
+    /// Gives a free slot to the next in line. False if there is none to give or nobody to take.
+    fn admit(&mut self) -> bool {
+        if !self.session.has_free_slot() {
+            return false;
+        }
+        let slots = &self.session.slots;
+        let Some(id) = slots.returning.front().or(slots.fresh.front()).copied() else {
+            return false;
+        };
+        self.advance(id);
+        // Whatever it did, it left the line; otherwise this would never end.
+        self.session.line_position(id) != Some(1)
+    }
+
+    fn agent(&self, id: AgentId) -> Result<&Agent, Refusal> {
+        self.session.agent(id).ok_or(Refusal::UnknownAgent { agent: id })
+    }
+
+    fn live_agent(&self, id: AgentId) -> Result<&Agent, Refusal> {
+        let agent = self.agent(id)?;
+        match agent.outcome() {
+            None => Ok(agent),
+            Some(outcome) => Err(Refusal::AgentEnded { agent: id, state: outcome.word().into() }),
+        }
+    }
+}
+
+/// There is something its model has not answered: an unread note, or a last line that is not
+/// the model's own.
+fn has_reason_to_think(agent: &Agent) -> bool {
+    use crate::message::Body;
+    agent.readable().next().is_some()
+        || agent.transcript.last().is_some_and(|line| match line.body {
+            Body::Told(_) | Body::Results(_) | Body::Summary(_) => true,
+            Body::Replied(_) => false,
+        })
+}

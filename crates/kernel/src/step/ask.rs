@@ -1,0 +1,249 @@
+//! Asks and verdicts: opened once, answered once, by whoever is first; remembered as grants that
+//! reach no further than they were given.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use serde_json::Value;
+
+use super::Step;
+use crate::ask::{Ask, AskKind, AskTo, Covers, Grant, Scope, Verdict};
+use crate::digest::Digest;
+use crate::event::{Event, Pause};
+use crate::id::{AgentId, AskId, CallId, InputId, Seq, Time};
+use crate::input::Refusal;
+use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
+use crate::message::{Output, Who, clip};
+use crate::policy::{Ruling, declared, judge};
+use crate::receipt::{Outcome, Why};
+use crate::state::{Call, Phase};
+
+impl Step<'_> {
+    /// A call waits for a person. The error is the call's result when nobody can be asked.
+    pub(super) fn open_approval(
+        &mut self,
+        id: AgentId,
+        call_id: CallId,
+        because: String,
+    ) -> Result<(), String> {
+        if self.session.asks.len() >= ASKS_OPEN_MAX {
+            return Err(format!("denied: {ASKS_OPEN_MAX} asks wait for an answer already"));
+        }
+        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let call = agent.call(call_id).ok_or("no such call")?;
+        let (tool, class) = declared(self.session, &call.name).ok_or("no such tool")?;
+        let kind = AskKind::Approval {
+            tool: tool.into(),
+            arguments: (*call.arguments).clone(),
+            class,
+            reason: agent.turn.as_ref().map(|turn| turn.reason.clone()).unwrap_or_default(),
+            because,
+            digest: Digest::of_call(tool, &call.arguments),
+        };
+        let (call, to) = (Some(call_id), AskTo::Person);
+        self.emit(Event::Asked { agent: id, call, to, kind: Box::new(kind) });
+        Ok(())
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        id: AskId,
+        verdict: Verdict,
+        by: &Who,
+        seen: Option<&Digest>,
+    ) -> Result<(), Refusal> {
+        let ask = self.open_ask(id)?.clone();
+        match (&ask.kind, verdict) {
+            (AskKind::Approval { digest, .. }, Verdict::Allow { .. })
+                if seen.is_some_and(|seen| seen != digest) =>
+            {
+                Err(Refusal::Changed { ask: id })
+            }
+            (AskKind::Approval { .. }, Verdict::Allow { scope, arguments, pattern, expires }) => {
+                let call = self.call_as_allowed(&ask, arguments.as_ref())?;
+                let verdict =
+                    Verdict::Allow { scope, arguments, pattern: pattern.clone(), expires };
+                self.emit(Event::Settled { ask: id, verdict, by: by.clone(), input: None });
+                self.grant(&ask, &call, scope, pattern, expires, by);
+                self.ready.push_back(ask.agent);
+                Ok(())
+            }
+            (AskKind::Approval { .. } | AskKind::Question { .. }, Verdict::Deny { message }) => {
+                self.deny_call(&ask, message, by);
+                Ok(())
+            }
+            (AskKind::Question { .. }, Verdict::Answer { text }) => {
+                self.settle_question(id, text, by.clone(), None);
+                Ok(())
+            }
+            (AskKind::Continue { .. }, Verdict::Continue { text }) => {
+                if let Some(text) = text {
+                    let source = crate::message::Source::Person {
+                        channel: String::new(),
+                        sender: format!("{by}"),
+                    };
+                    self.tell(ask.agent, source, clip(text, INPUT_BYTES_MAX));
+                }
+                self.go_on(ask.agent, by);
+                Ok(())
+            }
+            (AskKind::Budget { .. }, Verdict::TopUp { micro_usd }) => {
+                self.top_up(&ask, micro_usd, by);
+                Ok(())
+            }
+            (AskKind::Continue { .. } | AskKind::Budget { .. }, Verdict::Deny { message }) => {
+                self.give_up(&ask, message, by);
+                Ok(())
+            }
+            (kind, verdict) => Err(Refusal::WrongVerdict {
+                ask: id,
+                kind: kind.word().into(),
+                verdict: verdict.word().into(),
+            }),
+        }
+    }
+
+    fn open_ask(&self, id: AskId) -> Result<&Ask, Refusal> {
+        if let Some(ask) = self.session.asks.get(&id) {
+            return Ok(ask);
+        }
+        Err(match self.session.closed.get(&id) {
+            Some(closed) => Refusal::AlreadyAnswered {
+                ask: id,
+                verdict: closed.verdict.clone(),
+                by: closed.by.clone(),
+            },
+            None => Refusal::UnknownAsk { ask: id },
+        })
+    }
+
+    /// The call as it would run. Not even a person's allow reaches beyond ceilings and denies.
+    fn call_as_allowed(&self, ask: &Ask, edited: Option<&Value>) -> Result<Call, Refusal> {
+        let agent = self.live_agent(ask.agent)?;
+        let found = ask.call.and_then(|call| agent.call(call));
+        let mut call = found.ok_or(Refusal::UnknownAsk { ask: ask.id })?.clone();
+        if let Some(edited) = edited {
+            if !edited.is_object() {
+                let why = "the edited arguments are not a JSON object".into();
+                return Err(Refusal::Forbidden { why });
+            }
+            call.arguments = Arc::new(edited.clone());
+            call.subjects = None;
+        }
+        match judge(self.session, agent, &call, self.at) {
+            Ruling::Deny(why) => Err(Refusal::Forbidden { why }),
+            Ruling::Allow | Ruling::Ask(_) => Ok(call),
+        }
+    }
+
+    /// Remembers an allow, and lets it answer the asks it covers.
+    fn grant(
+        &mut self,
+        ask: &Ask,
+        call: &Call,
+        scope: Scope,
+        pattern: Option<String>,
+        expires: Option<Time>,
+        by: &Who,
+    ) {
+        let parent = self.session.agent(ask.agent).and_then(|agent| agent.parent);
+        let root = match scope {
+            Scope::Once => return,
+            Scope::Agent => ask.agent,
+            Scope::Fanout => parent.map_or(ask.agent, |(parent, _)| parent),
+            Scope::Project => AgentId::MAIN,
+        };
+        let Some((tool, _)) = declared(self.session, &call.name) else { return };
+        let covers = match pattern {
+            Some(pattern) => Covers::Pattern(pattern),
+            None => Covers::Digest(Digest::of_call(tool, &call.arguments)),
+        };
+        let id = Seq(self.session.seq.0 + 1);
+        let grant = Grant { id, root, tool: tool.into(), covers, expires, by: by.clone() };
+        self.emit(Event::Granted { grant });
+        let covered: Vec<(AskId, AgentId)> = self
+            .session
+            .asks
+            .values()
+            .filter(|other| matches!(other.kind, AskKind::Approval { .. }))
+            .filter(|other| self.is_allowed_now(other))
+            .map(|other| (other.id, other.agent))
+            .collect();
+        for (other, agent) in covered {
+            let (scope, arguments, pattern, expires) = (Scope::Once, None, None, None);
+            let verdict = Verdict::Allow { scope, arguments, pattern, expires };
+            self.emit(Event::Settled { ask: other, verdict, by: by.clone(), input: None });
+            self.ready.push_back(agent);
+        }
+    }
+
+    fn is_allowed_now(&self, ask: &Ask) -> bool {
+        let Some(agent) = self.session.agent(ask.agent) else { return false };
+        let Some(call) = ask.call.and_then(|call| agent.call(call)) else { return false };
+        judge(self.session, agent, call, self.at) == Ruling::Allow
+    }
+
+    fn deny_call(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
+        let text = match &message {
+            Some(message) => format!("denied by {by}: {message}"),
+            None => format!("denied by {by}"),
+        };
+        let verdict = Verdict::Deny { message };
+        self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
+        if let Some(call) = ask.call {
+            self.give(ask.agent, call, Output::error(text));
+        }
+        self.ready.push_back(ask.agent);
+    }
+
+    pub(super) fn settle_question(
+        &mut self,
+        id: AskId,
+        text: String,
+        by: Who,
+        input: Option<InputId>,
+    ) {
+        let Some(ask) = self.session.asks.get(&id) else { return };
+        let (agent, call) = (ask.agent, ask.call);
+        let text = clip(text, INPUT_BYTES_MAX);
+        let verdict = Verdict::Answer { text: text.clone() };
+        self.emit(Event::Settled { ask: id, verdict, by, input });
+        if let Some(call) = call {
+            self.give(agent, call, Output::ok(text));
+        }
+        self.ready.push_back(agent);
+    }
+
+    fn top_up(&mut self, ask: &Ask, micro_usd: u64, by: &Who) {
+        let Some(agent) = self.session.agent(ask.agent) else { return };
+        let Phase::Paused { why: Pause::Limit(breach), .. } = &agent.phase else { return };
+        let whose = breach.of;
+        let verdict = Verdict::TopUp { micro_usd };
+        self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
+        self.emit(Event::ToppedUp { agent: whose, micro_usd });
+        self.emit(Event::Continued { agent: ask.agent, by: by.clone() });
+        self.ready.push_back(ask.agent);
+    }
+
+    /// Nobody continues it: main just rests, anybody else ends there.
+    fn give_up(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
+        let Some(agent) = self.session.agent(ask.agent) else { return };
+        let why = match &agent.phase {
+            Phase::Paused { why, .. } => format!("{why}, not continued by {by}"),
+            Phase::Queued
+            | Phase::Starting { .. }
+            | Phase::Thinking(_)
+            | Phase::Acting
+            | Phase::Resting
+            | Phase::Ended => format!("not continued by {by}"),
+        };
+        let text = message.as_ref().map_or_else(|| why.clone(), |said| format!("{why}: {said}"));
+        let verdict = Verdict::Deny { message };
+        self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
+        if ask.agent != AgentId::MAIN {
+            self.finish(ask.agent, Outcome::Failed, text, Why::Limit(why), by.clone());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Tool calls: worked through in the order the model gave them, each to exactly one result.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Step;
+use super::delegate::Tool;
+use crate::definition::Class;
+use crate::event::Event;
+use crate::id::{AgentId, CallId, Key};
+use crate::input::Refusal;
+use crate::limits::RESULT_BYTES_MAX;
+use crate::message::{Output, Who, clip};
+use crate::policy::{Ruling, judge};
+use crate::receipt::{Outcome, Why};
+use crate::state::{Call, CallState, Grace, Owed, Phase};
+
+/// Whether the next call's turn has come.
+enum Next {
+    /// This call has its result.
+    Resolved,
+    /// This call waits for something.
+    Waits,
+}
+
+impl Step<'_> {
+    /// Goes through an agent's calls until one has to wait or all are done.
+    pub(super) fn work(&mut self, id: AgentId) {
+        loop {
+            let Some(agent) = self.session.agent(id) else { return };
+            if agent.has_ended() {
+                return;
+            }
+            let Some(call) = agent.open_call() else {
+                self.begin_turn(id);
+                return;
+            };
+            let call_id = call.id;
+            let next = match call.state {
+                CallState::Pending => self.dispatch(id, call_id),
+                CallState::Approved => self.run_approved(id, call_id),
+                CallState::Running { .. } => {
+                    self.start_reads_beside(id);
+                    Next::Waits
+                }
+                CallState::Asked(_)
+                | CallState::Child(_)
+                | CallState::Awaiting(_)
+                | CallState::Returned(_) => Next::Waits,
+            };
+            match next {
+                Next::Resolved => {}
+                Next::Waits => return,
+            }
+        }
+    }
+
+    fn dispatch(&mut self, id: AgentId, call_id: CallId) -> Next {
+        let Some(agent) = self.session.agent(id) else { return Next::Waits };
+        let Some(call) = agent.call(call_id) else { return Next::Waits };
+        let tool = Tool::named(&call.name);
+        if agent.grace == Grace::Last && tool != Some(Tool::Complete) {
+            return self.resolve(id, call_id, Output::error("not run: this was your last turn"));
+        }
+        if !call.arguments.is_object() {
+            let text = format!("{}: the arguments must be a JSON object", call.name);
+            return self.resolve(id, call_id, Output::error(text));
+        }
+        if let Some(tool) = tool
+            && !tool.is_judged()
+        {
+            return self.delegate(id, call_id, tool);
+        }
+        match judge(self.session, agent, call, self.at) {
+            Ruling::Allow => self.run(id, call_id),
+            Ruling::Ask(because) => self.ask_approval(id, call_id, because),
+            Ruling::Deny(why) => self.resolve(id, call_id, Output::error(why)),
+        }
+    }
+
+    /// An approved call runs as the person saw it, unless the rules have changed meanwhile.
+    fn run_approved(&mut self, id: AgentId, call_id: CallId) -> Next {
+        let Some(agent) = self.session.agent(id) else { return Next::Waits };
+        let Some(call) = agent.call(call_id) else { return Next::Waits };
+        match judge(self.session, agent, call, self.at) {
+            Ruling::Allow | Ruling::Ask(_) => self.run(id, call_id),
+            Ruling::Deny(why) => self.resolve(id, call_id, Output::error(why)),
+        }
+    }
+
+    fn run(&mut self, id: AgentId, call_id: CallId) -> Next {
+        let Some(agent) = self.session.agent(id) else { return Next::Waits };
+        let Some(call) = agent.call(call_id) else { return Next::Waits };
+        if let Some(tool) = Tool::named(&call.name) {
+            return self.delegate(id, call_id, tool);
+        }
+        if !self.may_run(agent) {
+            self.line_up(id);
+            return Next::Waits;
+        }
+        let idempotent =
+            self.session.world.tools.get(&call.name).is_some_and(|tool| tool.idempotent);
+        self.emit(Event::Started { agent: id, call: call_id, idempotent });
+        self.start_reads_beside(id);
+        Next::Waits
+    }
+
+    /// Where the definition allows it, read-only calls run together, up to the first that is
+    /// not one or would have to ask.
+    fn start_reads_beside(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        if !self.session.definition(agent).is_some_and(|definition| definition.parallel_reads) {
+            return;
+        }
+        let reads = |call: &&Call| {
+            self.session.world.tools.get(&call.name).is_some_and(|tool| tool.class == Class::Read)
+        };
+        let beside: Vec<(CallId, bool)> = agent
+            .calls()
+            .take_while(reads)
+            .take_while(|call| match call.state {
+                CallState::Pending => judge(self.session, agent, call, self.at) == Ruling::Allow,
+                CallState::Running { .. } | CallState::Returned(_) => true,
+                CallState::Asked(_)
+                | CallState::Approved
+                | CallState::Child(_)
+                | CallState::Awaiting(_) => false,
+            })
+            .filter(|call| call.state == CallState::Pending && call.arguments.is_object())
+            .map(|call| {
+                let tool = self.session.world.tools.get(&call.name);
+                (call.id, tool.is_some_and(|tool| tool.idempotent))
+            })
+            .collect();
+        for (call, idempotent) in beside {
+            self.emit(Event::Started { agent: id, call, idempotent });
+        }
+    }
+
+    /// Gives a call its one result.
+    pub(super) fn give(&mut self, id: AgentId, call: CallId, mut output: Output) {
+        output.text = clip(output.text, RESULT_BYTES_MAX);
+        self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
+    }
+
+    fn resolve(&mut self, id: AgentId, call: CallId, output: Output) -> Next {
+        self.give(id, call, output);
+        Next::Resolved
+    }
+
+    fn ask_approval(&mut self, id: AgentId, call: CallId, because: String) -> Next {
+        match self.open_approval(id, call, because) {
+            Ok(()) => Next::Waits,
+            Err(why) => self.resolve(id, call, Output::error(why)),
+        }
+    }
+
+    fn delegate(&mut self, id: AgentId, call: CallId, tool: Tool) -> Next {
+        match self.use_tool(id, call, tool) {
+            Some(output) => self.resolve(id, call, output),
+            None => Next::Waits,
+        }
+    }
+
+    pub(super) fn ran(&mut self, key: Key, output: Output) -> Result<(), Refusal> {
+        let Some(Owed::Tool(id, call)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        let (id, call) = (*id, *call);
+        self.give(id, call, output);
+        self.ready.push_back(id);
+        Ok(())
+    }
+
+    pub(super) fn prepared(&mut self, key: Key, error: Option<String>) -> Result<(), Refusal> {
+        let Some(Owed::Setup(id)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        let id = *id;
+        match error {
+            None => {
+                self.emit(Event::Prepared { agent: id });
+                self.ready.push_back(id);
+            }
+            Some(cause) => {
+                let text = format!("could not start: {cause}");
+                self.finish(id, Outcome::Failed, text, Why::Setup(cause), Who::Runtime);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn delivered(&mut self, key: Key, error: Option<String>) -> Result<(), Refusal> {
+        let Some(Owed::Delivery(_)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        self.emit(Event::Delivered { key, error });
+        Ok(())
+    }
+
+    /// `complete`: what was called before it has run, what comes after it does not.
+    pub(super) fn complete(&mut self, id: AgentId, call: CallId, result: String) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let why = match agent.grace {
+            Grace::Unused => Why::Completed,
+            Grace::Last => self.limit_words(id),
+        };
+        self.give(id, call, Output::ok("completed"));
+        let rest = self.open_calls(id);
+        for call in rest {
+            self.give(id, call, Output::error("not run: completed"));
+        }
+        self.finish(id, Outcome::Done, result, why, Who::Agent(id));
+    }
+
+    fn open_calls(&self, id: AgentId) -> Vec<CallId> {
+        let agent = self.session.agent(id);
+        let calls = agent.into_iter().flat_map(|agent| agent.calls());
+        calls.filter(|call| !call.has_returned()).map(|call| call.id).collect()
+    }
+
+    /// Every call without a result gets `Cancelled`; asks are withdrawn, children stopped.
+    pub(super) fn cancel_calls(&mut self, id: AgentId, by: &Who) {
+        for call in self.open_calls(id) {
+            let state = self.session.agent(id).and_then(|agent| agent.call(call));
+            match state.map(|call| call.state.clone()) {
+                Some(CallState::Asked(ask)) => self.withdraw(ask, "cancelled"),
+                Some(CallState::Child(child)) => {
+                    let text = format!("cancelled by {by}");
+                    self.stop(child, &text, by);
+                    continue;
+                }
+                Some(
+                    CallState::Pending
+                    | CallState::Approved
+                    | CallState::Running { .. }
+                    | CallState::Awaiting(_)
+                    | CallState::Returned(_),
+                )
+                | None => {}
+            }
+            self.give(id, call, Output::error("Cancelled"));
+        }
+        debug_assert!(
+            !matches!(self.session.agent(id).map(|agent| &agent.phase), Some(Phase::Acting)),
+            "an agent whose calls all have results is not acting"
+        );
+    }
+}

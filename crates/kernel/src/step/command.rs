@@ -1,0 +1,169 @@
+//! What a person does to agents by hand. Mechanical acts: no model has to agree.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Step;
+use crate::attention::state_word;
+use crate::definition::{Mode, Rights};
+use crate::event::{Event, Purpose};
+use crate::id::AgentId;
+use crate::input::{Command, Refusal};
+use crate::limits::INPUT_BYTES_MAX;
+use crate::message::{Output, Source, Who, clip};
+use crate::receipt::{Outcome, Why};
+use crate::state::{Agent, Grace, Link, Phase};
+
+impl Step<'_> {
+    pub(super) fn commanded(&mut self, by: Who, command: Command) -> Result<(), Refusal> {
+        match command {
+            Command::Back => self.back(by),
+            Command::Done { text } => {
+                let top = self.on_floor()?;
+                let text = clip(text, INPUT_BYTES_MAX);
+                self.finish(top, Outcome::Done, text, Why::EndedByPerson, by);
+                Ok(())
+            }
+            Command::Foreground { agent } => self.foreground(agent),
+            Command::Background => {
+                let top = self.on_floor()?;
+                self.background(top);
+                Ok(())
+            }
+            Command::Cancel { agent, why } => self.cancel(agent, &why, &by),
+            Command::Continue { agent, text } => self.continued(agent, text, &by),
+            Command::Narrow { agent, to } => self.narrow(agent, &to),
+            Command::Compact { agent } => self.compact(agent),
+        }
+    }
+
+    /// Who is on the floor besides main.
+    fn on_floor(&self) -> Result<AgentId, Refusal> {
+        let top = self.session.top();
+        if top == AgentId::MAIN { Err(Refusal::NotOnFloor) } else { Ok(top) }
+    }
+
+    /// The one on top leaves the floor. Someone who was only pulled there goes back to work;
+    /// someone who was made for the floor is cancelled.
+    fn back(&mut self, by: Who) -> Result<(), Refusal> {
+        let top = self.on_floor()?;
+        if self.agent(top)?.home == Mode::Floor {
+            let why = Why::Stopped("/back".into());
+            self.finish(top, Outcome::Cancelled, "cancelled by user".into(), why, by);
+        } else {
+            self.background(top);
+        }
+        Ok(())
+    }
+
+    fn foreground(&mut self, id: AgentId) -> Result<(), Refusal> {
+        let agent = self.live_agent(id)?;
+        if agent.mode == Mode::Floor {
+            return Err(Refusal::AlreadyOnFloor { agent: id });
+        }
+        self.emit(Event::Switched { agent: id, mode: Mode::Floor });
+        self.ready.push_back(id);
+        Ok(())
+    }
+
+    /// Back to work. A parent that waits for its result is told now that it will come later, so
+    /// its call still gets exactly one result.
+    fn background(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let mode = if agent.home == Mode::Call { Mode::Call } else { Mode::Worker };
+        let link = agent.parent;
+        let label = agent.label.clone();
+        self.emit(Event::Switched { agent: id, mode });
+        if let (Mode::Worker, Some((parent, Link::Result(call)))) = (mode, link) {
+            let text = format!(
+                "{label} ({id}) goes on in the background; its result will come as a message"
+            );
+            self.give(parent, call, Output::ok(text));
+            self.ready.push_back(parent);
+        }
+        self.rest_or_end(id);
+        self.ready.push_back(id);
+    }
+
+    /// Off the floor nobody waits for a person: someone who had only been waiting is done.
+    fn rest_or_end(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let waits = matches!(agent.phase, Phase::Resting) && agent.readable().next().is_none();
+        if waits && agent.live.is_empty() && agent.tally.turns > 0 {
+            let last = agent.transcript.iter().rev().find_map(|line| match &line.body {
+                crate::message::Body::Replied(reply) => Some(reply.text.clone()),
+                crate::message::Body::Told(_)
+                | crate::message::Body::Results(_)
+                | crate::message::Body::Summary(_) => None,
+            });
+            let text = last.unwrap_or_default();
+            self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
+        }
+    }
+
+    /// Stops an agent and everyone below it. Main itself only drops what it is doing.
+    fn cancel(&mut self, id: AgentId, why: &str, by: &Who) -> Result<(), Refusal> {
+        let agent = self.live_agent(id)?;
+        let text = if why.is_empty() {
+            format!("cancelled by {by}")
+        } else {
+            format!("cancelled by {by}: {why}")
+        };
+        if !agent.is_main() {
+            self.stop(id, &text, by);
+            return Ok(());
+        }
+        let below: Vec<AgentId> = agent.live.iter().copied().collect();
+        self.interrupt(id, by);
+        for child in below {
+            if self.session.agent(child).is_some_and(|child| !child.has_ended()) {
+                self.stop(child, &text, by);
+            }
+        }
+        // What the stopped ones left in its inbox it reads when somebody next speaks to it.
+        self.ready.clear();
+        Ok(())
+    }
+
+    fn continued(&mut self, id: AgentId, text: Option<String>, by: &Who) -> Result<(), Refusal> {
+        let agent = self.live_agent(id)?;
+        if !matches!(agent.phase, Phase::Paused { .. }) {
+            let state = state_word(self.session, agent).word().into();
+            return Err(Refusal::NotPaused { agent: id, state });
+        }
+        if let Some(text) = text {
+            let source = Source::Person { channel: String::new(), sender: format!("{by}") };
+            self.tell(id, source, clip(text, INPUT_BYTES_MAX));
+        }
+        self.go_on(id, by);
+        Ok(())
+    }
+
+    /// Takes rights away, from everyone below too, before anybody makes another call.
+    fn narrow(&mut self, id: AgentId, to: &Rights) -> Result<(), Refusal> {
+        let agent = self.live_agent(id)?;
+        if agent.ceiling.within(to) {
+            return Err(Refusal::Widens { agent: id });
+        }
+        for below in self.session.live_subtree(id) {
+            let Some(agent) = self.session.agent(below) else { continue };
+            let ceiling = agent.ceiling.meet(to);
+            if ceiling != agent.ceiling {
+                self.emit(Event::Narrowed { agent: below, ceiling });
+            }
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self, id: AgentId) -> Result<(), Refusal> {
+        let agent: &Agent = self.live_agent(id)?;
+        let rests = matches!(agent.phase, Phase::Resting) && !agent.transcript.is_empty();
+        if !rests || !self.may_run(agent) {
+            let state = state_word(self.session, agent).word().into();
+            return Err(Refusal::Busy { agent: id, state });
+        }
+        self.think(id, Purpose::Summary { resume: false }, Grace::Unused);
+        Ok(())
+    }
+}

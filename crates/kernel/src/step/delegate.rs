@@ -1,0 +1,396 @@
+//! The tools that make agents: one request type behind every name that means "let somebody else
+//! do this", and the checks that stand before a birth.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde_json::{Map, Value, json};
+
+use super::Step;
+use super::world::READER;
+use crate::definition::{AgentLimits, Kind, Mode};
+use crate::event::{Event, Spawn};
+use crate::id::{AgentId, CallId};
+use crate::limits::{AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, WORKER_ROWS_MAX};
+use crate::message::{Note, Output, Source, clip};
+use crate::state::Agent;
+
+/// The tools the kernel itself answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    UseAgent,
+    UseSkill,
+    SpawnAgent,
+    CallRecipe,
+    SessionsSpawn,
+    SpawnInteractive,
+    Delegate,
+    Wait,
+    ListAgents,
+    GetAgent,
+    AgentEval,
+    AgentClose,
+    Complete,
+    AskUser,
+    AskParent,
+}
+
+impl Tool {
+    pub(crate) const OFFERED: [Tool; 12] = [
+        Tool::UseAgent,
+        Tool::UseSkill,
+        Tool::SpawnAgent,
+        Tool::CallRecipe,
+        Tool::Wait,
+        Tool::ListAgents,
+        Tool::GetAgent,
+        Tool::AgentEval,
+        Tool::AgentClose,
+        Tool::Complete,
+        Tool::AskUser,
+        Tool::AskParent,
+    ];
+
+    /// The tool of a name, aliases of other systems included.
+    pub(crate) fn named(name: &str) -> Option<Tool> {
+        Some(match name {
+            "use_agent" => Tool::UseAgent,
+            "use_skill" => Tool::UseSkill,
+            "spawn_agent" => Tool::SpawnAgent,
+            "call_recipe" | "platform__call_recipe" => Tool::CallRecipe,
+            "sessions_spawn" => Tool::SessionsSpawn,
+            "platform__spawn_interactive_subagent" => Tool::SpawnInteractive,
+            "delegate" => Tool::Delegate,
+            "wait" => Tool::Wait,
+            "list_agents" | "mcp_list_agents" => Tool::ListAgents,
+            "get_agent" | "mcp_get_agent" | "load" => Tool::GetAgent,
+            "agent_eval" => Tool::AgentEval,
+            "agent_close" => Tool::AgentClose,
+            "complete" => Tool::Complete,
+            "ask_user" | "interrupt" => Tool::AskUser,
+            "ask_parent" => Tool::AskParent,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tool::UseAgent => "use_agent",
+            Tool::UseSkill => "use_skill",
+            Tool::SpawnAgent => "spawn_agent",
+            Tool::CallRecipe => "call_recipe",
+            Tool::SessionsSpawn => "sessions_spawn",
+            Tool::SpawnInteractive => "platform__spawn_interactive_subagent",
+            Tool::Delegate => "delegate",
+            Tool::Wait => "wait",
+            Tool::ListAgents => "list_agents",
+            Tool::GetAgent => "get_agent",
+            Tool::AgentEval => "agent_eval",
+            Tool::AgentClose => "agent_close",
+            Tool::Complete => "complete",
+            Tool::AskUser => "ask_user",
+            Tool::AskParent => "ask_parent",
+        }
+    }
+
+    /// Making an agent is an effect, judged by ceilings and rules; talking about agents is not.
+    pub(crate) fn is_judged(self) -> bool {
+        match self {
+            Tool::UseAgent
+            | Tool::UseSkill
+            | Tool::SpawnAgent
+            | Tool::CallRecipe
+            | Tool::SessionsSpawn
+            | Tool::SpawnInteractive
+            | Tool::Delegate => true,
+            Tool::Wait
+            | Tool::ListAgents
+            | Tool::GetAgent
+            | Tool::AgentEval
+            | Tool::AgentClose
+            | Tool::Complete
+            | Tool::AskUser
+            | Tool::AskParent => false,
+        }
+    }
+}
+
+/// A birth somebody asked for.
+struct Request {
+    name: String,
+    brief: String,
+    label: Option<String>,
+    mode: Mode,
+    model: Option<String>,
+    turns_max: Option<u32>,
+    micro_usd_max: Option<u64>,
+    after: Vec<String>,
+}
+
+impl Step<'_> {
+    /// Answers one of the kernel's own tools. `None`: the call waits.
+    pub(super) fn use_tool(&mut self, id: AgentId, call: CallId, tool: Tool) -> Option<Output> {
+        let found = self.session.agent(id).and_then(|agent| agent.call(call))?;
+        let arguments = found.arguments.clone();
+        let none = Map::new();
+        let arguments = arguments.as_object().unwrap_or(&none);
+        let answer = match tool {
+            Tool::UseAgent
+            | Tool::UseSkill
+            | Tool::SpawnAgent
+            | Tool::CallRecipe
+            | Tool::SessionsSpawn
+            | Tool::SpawnInteractive
+            | Tool::Delegate => {
+                request(tool, arguments).and_then(|request| self.spawn(id, call, tool, request))
+            }
+            Tool::Wait => self.wait(id, call, arguments),
+            Tool::ListAgents => Ok(Some(self.list_agents(id))),
+            Tool::GetAgent => self.get_agent(id, arguments).map(Some),
+            Tool::AgentEval => self.agent_eval(id, arguments).map(Some),
+            Tool::AgentClose => self.agent_close(id, arguments).map(Some),
+            Tool::Complete => self.try_complete(id, call, arguments),
+            Tool::AskUser => self.ask_user(id, call, arguments),
+            Tool::AskParent => self.ask_parent(id, call, arguments),
+        };
+        match answer {
+            Ok(Some(value)) => Some(Output::ok(value.to_string())),
+            Ok(None) => None,
+            Err(why) => Some(Output::error(why)),
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        id: AgentId,
+        call: CallId,
+        tool: Tool,
+        request: Request,
+    ) -> Result<Option<Value>, String> {
+        let parent = self.session.agent(id).ok_or("no such agent")?;
+        let digest = self.find_definition(&request.name)?;
+        let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
+        self.may_be_born(parent, tool, &definition.name)?;
+        let after =
+            request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
+        // Only somebody the person can hear may hand the floor on; for others it is a call.
+        let on_stack = self.session.stack.contains(&id);
+        let mode = match request.mode {
+            Mode::Floor if !on_stack => Mode::Call,
+            Mode::Floor | Mode::Worker | Mode::Call => request.mode,
+        };
+        let child =
+            AgentId(u32::try_from(self.session.agents.len()).map_err(|_| "too many agents")?);
+        let ceiling = parent.ceiling.meet(&definition.ceiling);
+        let own = &definition.limits;
+        let spawn = Spawn {
+            agent: child,
+            parent: Some(id),
+            call: Some(call),
+            label: self.label_for(parent, request.label.as_deref().unwrap_or(&definition.name)),
+            model: request
+                .model
+                .or_else(|| definition.model.clone())
+                .unwrap_or_else(|| parent.model.clone()),
+            mode,
+            uses: definition.uses.meet(&ceiling),
+            ceiling,
+            limits: AgentLimits {
+                turns_max: least(request.turns_max, own.turns_max),
+                micro_usd_max: least(request.micro_usd_max, own.micro_usd_max),
+                ..own.clone()
+            },
+            definition: digest,
+            after,
+        };
+        let waits = !spawn.after.is_empty();
+        self.emit(Event::Spawned(Box::new(spawn)));
+        let text = clip(request.brief, INPUT_BYTES_MAX);
+        let note = Note { source: Source::Brief, text, input: None, receipt: None };
+        self.emit(Event::Heard { agent: child, note });
+        if mode == Mode::Worker {
+            return Ok(Some(self.announce(id, child, waits)));
+        }
+        self.ready.push_back(child);
+        Ok(None)
+    }
+
+    /// A new worker joins the line, and the parent is told where it stands.
+    fn announce(&mut self, parent: AgentId, child: AgentId, waits: bool) -> Value {
+        let keeps_one = self.session.agent(parent).is_some_and(|agent| agent.mode != Mode::Floor);
+        let held = self.session.slots.held + u32::from(keeps_one);
+        let free = self.session.world.limits.slots.saturating_sub(held) as usize;
+        let ahead = self.session.line_length();
+        if !waits {
+            self.line_up(child);
+        }
+        let position = (ahead + 1).saturating_sub(free);
+        let label = self.session.agent(child).map(|agent| agent.label.clone());
+        let mut row = json!({ "agent_id": child.to_string(), "label": label });
+        row["state"] = json!(if position == 0 && !waits { "starting" } else { "queued" });
+        if waits {
+            row["waits_for"] = json!("the agents it comes after");
+        } else if position > 0 {
+            row["position"] = json!(position);
+        }
+        row
+    }
+
+    /// Everything that forbids a birth, in words the model can act on.
+    fn may_be_born(&self, parent: &Agent, tool: Tool, name: &str) -> Result<(), String> {
+        let limits = &self.session.world.limits;
+        if parent.kind == Kind::Skill && tool == Tool::UseSkill {
+            return Err("a skill cannot call use_skill: do the work or complete".into());
+        }
+        if parent.name == name {
+            return Err(format!(
+                "{name} cannot invoke itself: do the work or choose another agent"
+            ));
+        }
+        if parent.depth >= limits.depth_max {
+            let max = limits.depth_max;
+            return Err(format!("depth limit {max} reached: do this yourself"));
+        }
+        if parent.live.len() >= limits.width_max as usize {
+            let max = limits.width_max;
+            return Err(format!("{max} agents work for you already: wait for one to end"));
+        }
+        if self.session.tree.spawns >= limits.spawns_max {
+            let max = limits.spawns_max;
+            return Err(format!("spawn limit {max} for this request reached: use what you have"));
+        }
+        if self.session.agents.len() >= AGENTS_CEILING {
+            return Err("this session has too many agents: start a new one".into());
+        }
+        Ok(())
+    }
+
+    /// A definition by name, or by the file name of one.
+    fn find_definition(&self, name: &str) -> Result<crate::digest::Digest, String> {
+        let catalogue = &self.session.world.catalogue;
+        let stem = name.rsplit('/').next().unwrap_or(name);
+        let stem = [".yaml", ".yml", ".json", ".md"].iter().find_map(|ext| stem.strip_suffix(ext));
+        let main = self.session.agent(AgentId::MAIN).map(|main| main.name.as_str());
+        let found = [Some(name), stem].into_iter().flatten().find(|name| Some(*name) != main);
+        let found = found.and_then(|name| {
+            catalogue.get(name).or_else(|| stem.and_then(|stem| catalogue.get(stem)))
+        });
+        found.cloned().ok_or_else(|| {
+            let known: Vec<&str> = catalogue
+                .keys()
+                .map(String::as_str)
+                .filter(|name| Some(*name) != main)
+                .take(WORKER_ROWS_MAX)
+                .collect();
+            format!("no agent is named {name:?}. Known: {}", known.join(", "))
+        })
+    }
+
+    /// A label that is unique below its parent.
+    fn label_for(&self, parent: &Agent, wanted: &str) -> String {
+        let wanted = wanted.replace('/', "-");
+        let taken = |label: &str| {
+            parent.live.iter().any(|id| self.session.agent(*id).is_some_and(|it| it.label == label))
+        };
+        if !taken(&wanted) {
+            return wanted;
+        }
+        let numbered = (2..=parent.live.len() + 2).map(|n| format!("{wanted}-{n}"));
+        numbered.into_iter().find(|label| !taken(label)).unwrap_or(wanted)
+    }
+}
+
+/// What a call of a delegation tool asks for.
+fn request(tool: Tool, arguments: &Map<String, Value>) -> Result<Request, String> {
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(String::from);
+    let needed = |key: &str| text(key).ok_or_else(|| format!("{} needs {key:?}", tool.name()));
+    let mut request = Request {
+        name: String::new(),
+        brief: text("message").unwrap_or_default(),
+        label: text("label"),
+        mode: Mode::Floor,
+        model: text("model"),
+        turns_max: None,
+        micro_usd_max: None,
+        after: Vec::new(),
+    };
+    match tool {
+        Tool::UseAgent | Tool::SpawnAgent => request.name = needed("agent")?,
+        Tool::UseSkill => request.name = needed("skill")?,
+        Tool::CallRecipe => {
+            request.name = text("recipe").map_or_else(|| needed("recipe_name"), Ok)?;
+        }
+        Tool::SpawnInteractive => {
+            request.name = needed("recipe_name")?;
+            let turns = arguments.get("max_turns").and_then(Value::as_u64);
+            let turns = turns.unwrap_or(INTERACTIVE_TURNS_MAX).clamp(1, INTERACTIVE_TURNS_MAX);
+            request.turns_max = u32::try_from(turns).ok();
+        }
+        Tool::SessionsSpawn => {
+            request.name = READER.into();
+            request.brief = needed("prompt")?;
+        }
+        Tool::Delegate => {
+            let name = text("source").or_else(|| text("agent")).or_else(|| text("recipe"));
+            request.name = name.unwrap_or_else(|| READER.into());
+            request.brief = text("instructions").unwrap_or(request.brief);
+        }
+        Tool::Wait
+        | Tool::ListAgents
+        | Tool::GetAgent
+        | Tool::AgentEval
+        | Tool::AgentClose
+        | Tool::Complete
+        | Tool::AskUser
+        | Tool::AskParent => {}
+    }
+    let background = arguments.get("async").and_then(Value::as_bool).unwrap_or(false);
+    request.mode = match tool {
+        Tool::SpawnAgent => Mode::Worker,
+        Tool::Delegate if background => Mode::Worker,
+        Tool::CallRecipe | Tool::SessionsSpawn | Tool::Delegate => Mode::Call,
+        Tool::UseAgent | Tool::UseSkill | Tool::SpawnInteractive => Mode::Floor,
+        Tool::Wait
+        | Tool::ListAgents
+        | Tool::GetAgent
+        | Tool::AgentEval
+        | Tool::AgentClose
+        | Tool::Complete
+        | Tool::AskUser
+        | Tool::AskParent => return Err(format!("{} makes no agent", tool.name())),
+    };
+    if let Some(parameters) = arguments.get("parameters") {
+        request.brief = format!("{}\n\nParameters: {parameters}", request.brief);
+    }
+    if let Some(budget) = arguments.get("budget_usd") {
+        let budget = micro_usd(budget).ok_or("budget_usd must be an amount such as 0.50")?;
+        request.micro_usd_max = Some(budget);
+    }
+    if let Some(Value::Array(after)) = arguments.get("after") {
+        request.after = after.iter().filter_map(Value::as_str).map(String::from).collect();
+    }
+    if request.brief.trim().is_empty() {
+        request.brief = "Begin.".into();
+    }
+    Ok(request)
+}
+
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// `0.5`, `"2"` or `1.25` dollars, without passing through a float.
+fn micro_usd(value: &Value) -> Option<u64> {
+    let text = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().trim_start_matches('$').into(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
+    let part: String = part.chars().chain("000000".chars()).take(6).collect();
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part.parse().ok()?)
+}

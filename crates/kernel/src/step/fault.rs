@@ -1,0 +1,91 @@
+//! Model failures: tried again as state, with the provider's others held back too; told upwards
+//! when tries are used up. A failure is a value, so no handler can swallow what it means.
+
+use alloc::format;
+use alloc::string::ToString;
+
+use super::Step;
+use crate::definition::Mode;
+use crate::digest::mix;
+use crate::event::{Event, Pause, Purpose};
+use crate::id::{AgentId, Key};
+use crate::input::{Failure, FailureKind, Refusal};
+use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
+use crate::message::Who;
+use crate::receipt::{Outcome, Why};
+use crate::state::{Grace, Owed, Phase};
+
+impl Step<'_> {
+    pub(super) fn failed(&mut self, key: Key, mut failure: Failure) -> Result<(), Refusal> {
+        let Some(Owed::Model(id)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        let id = *id;
+        failure.message = crate::message::clip(failure.message, 2_000);
+        let agent = self.agent(id)?;
+        let Phase::Thinking(thought) = &agent.phase else { return Err(Refusal::Stale { key }) };
+        let attempt = thought.attempt;
+        let patient = failure.retry_after_ms.is_none_or(|ms| ms <= RETRY_AFTER_MAX_MS);
+        if failure.kind.is_retryable() && patient && attempt < TRIES_MAX {
+            let wait_ms = backoff_ms(attempt, key).max(failure.retry_after_ms.unwrap_or(0));
+            let not_before = self.at.plus_ms(wait_ms);
+            let hold = failure.kind.is_for_everybody().then_some(not_before);
+            let attempt = attempt + 1;
+            self.emit(Event::Retrying { agent: id, attempt, not_before, hold, failure });
+            return Ok(());
+        }
+        let compactable = thought.purpose == Purpose::Answer && !agent.squeezed;
+        if failure.kind == FailureKind::ContextTooLong && compactable {
+            let grace = agent.grace;
+            self.emit(Event::TurnDropped { agent: id, by: Who::Runtime });
+            self.think(id, Purpose::Summary { resume: grace == Grace::Unused }, grace);
+            return Ok(());
+        }
+        self.emit(Event::Faulted { agent: id, failure: failure.clone() });
+        self.fault(id, failure);
+        Ok(())
+    }
+
+    /// Floor and call agents fail upwards; a worker stops where it can go on; main says what
+    /// happened and rests. The session never wedges.
+    fn fault(&mut self, id: AgentId, failure: Failure) {
+        let Some(agent) = self.session.agent(id) else { return };
+        if agent.is_main() {
+            let text = format!("The model call failed: {failure}.");
+            let to = self.session.reply_to.clone();
+            self.emit(Event::Spoke { agent: id, text, to });
+        } else if agent.mode == Mode::Worker && agent.grace == Grace::Unused {
+            self.pause(id, Pause::Model(failure));
+        } else {
+            let text = format!("the model call failed: {failure}");
+            let why = Why::Model(failure.to_string());
+            self.finish(id, Outcome::Failed, text, why, Who::Runtime);
+        }
+    }
+}
+
+/// 2 s, doubled each time, and up to a fifth more, hashed from the key so that a replay waits
+/// exactly as long.
+fn backoff_ms(attempt: u32, key: Key) -> u64 {
+    let base = RETRY_BASE_MS << (attempt - 1).min(16);
+    base + mix(key.0, u64::from(attempt)) % (base / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_and_jitters_within_a_fifth() {
+        for key in 1..200 {
+            for attempt in 1..TRIES_MAX {
+                let base = RETRY_BASE_MS << (attempt - 1);
+                let wait = backoff_ms(attempt, Key { 0: key });
+                assert!((base..=base + base / 5).contains(&wait), "{attempt}: {wait}");
+                assert_eq!(wait, backoff_ms(attempt, Key { 0: key }));
+            }
+        }
+        let spread = (1..200).map(|key| backoff_ms(1, Key { 0: key }));
+        assert!(spread.collect::<alloc::collections::BTreeSet<_>>().len() > 50);
+    }
+}

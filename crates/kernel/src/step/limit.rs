@@ -1,0 +1,178 @@
+//! Limits: turns, tokens, money and active time. A limit parks an agent when somebody can
+//! continue it; otherwise it gets one grace turn to hand over what it has, then fails upwards.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::Step;
+use crate::ask::{AskKind, AskTo};
+use crate::definition::{Audience, Mode};
+use crate::event::{Breach, Event, Limit, Pause, Purpose};
+use crate::id::AgentId;
+use crate::message::{Note, Source, Who};
+use crate::receipt::{Outcome, Why};
+use crate::state::{Account, Agent, Grace, Spend, Timer};
+
+impl Step<'_> {
+    /// The first limit that the next model call of an agent would break: its own turns, then
+    /// what it, its ancestors and the tree may spend.
+    pub(super) fn breach(&self, id: AgentId) -> Option<Breach> {
+        let agent = self.session.agent(id)?;
+        let limits = &self.session.world.limits;
+        let turns = agent.limits.turns_max.unwrap_or(limits.turns_max);
+        if agent.turns_used >= turns {
+            return Some(Breach { limit: Limit::Turns, of: Some(id), max: turns.into() });
+        }
+        let next = self.estimate(agent);
+        let mut at = Some(agent);
+        while let Some(payer) = at {
+            let max = &payer.limits;
+            let caps = [max.active_ms_max, max.tokens_max, max.micro_usd_max];
+            if let Some((limit, max)) = self.over(&payer.account, caps, next) {
+                return Some(Breach { limit, of: Some(payer.id), max });
+            }
+            at = payer.parent.and_then(|(parent, _)| self.session.agent(parent));
+        }
+        let caps = [limits.active_ms_max, limits.tokens_max, limits.micro_usd_max];
+        let (limit, max) = self.over(&self.session.tree.account, caps, next)?;
+        Some(Breach { limit, of: None, max })
+    }
+
+    fn over(&self, account: &Account, caps: [Option<u64>; 3], next: Spend) -> Option<(Limit, u64)> {
+        let [active_ms, tokens, micro_usd] = caps;
+        let planned = |spent: u64, reserved: u64, next: u64| {
+            spent.saturating_add(reserved).saturating_add(next)
+        };
+        if let Some(max) = active_ms
+            && account.clock.against_limit(self.at) >= max
+        {
+            return Some((Limit::Time, max));
+        }
+        let Account { spent, reserved, .. } = account;
+        if let Some(max) = tokens
+            && planned(spent.tokens - account.tokens_base, reserved.tokens, next.tokens) > max
+        {
+            return Some((Limit::Tokens, max));
+        }
+        let max = micro_usd?.saturating_add(account.topped_up);
+        let over = planned(spent.micro_usd, reserved.micro_usd, next.micro_usd) > max;
+        over.then_some((Limit::Money, max))
+    }
+
+    pub(super) fn stop_at_limit(&mut self, id: AgentId, breach: Breach) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let present = self.session.world.audience == Audience::Present;
+        if agent.is_main() {
+            self.pause(id, Pause::Limit(breach));
+        } else if present && agent.mode != Mode::Call {
+            self.pause(id, Pause::Limit(breach));
+        } else {
+            let text = format!(
+                "{breach} reached. This is your last turn: call complete with what you have."
+            );
+            self.tell(id, Source::Runtime, text);
+            self.think(id, Purpose::Answer, Grace::Last);
+        }
+    }
+
+    /// The grace turn was used for something else.
+    pub(super) fn fail_at_limit(&mut self, id: AgentId) {
+        let why = self.limit_words(id);
+        let text = match &why {
+            Why::Limit(limit) => format!("{limit} reached before the work was complete"),
+            Why::Completed
+            | Why::Spoke
+            | Why::EndedByPerson
+            | Why::Model(_)
+            | Why::Setup(_)
+            | Why::Stopped(_)
+            | Why::ParentEnded => String::from("stopped at a limit"),
+        };
+        self.finish(id, Outcome::Failed, text, why, Who::Runtime);
+    }
+
+    /// Names the limit that an agent on its grace turn has reached.
+    pub(super) fn limit_words(&self, id: AgentId) -> Why {
+        let breach = self.breach(id).map(|breach| breach.to_string());
+        Why::Limit(breach.unwrap_or_else(|| "limit".into()))
+    }
+
+    /// Stops an agent where it can go on, and tells whoever can continue it.
+    pub(super) fn pause(&mut self, id: AgentId, why: Pause) {
+        self.emit(Event::Paused { agent: id, why: why.clone() });
+        if self.session.world.audience == Audience::Present {
+            let kind = match &why {
+                Pause::Limit(Breach { limit: Limit::Money, .. }) => {
+                    let next = self.session.agent(id).map(|agent| self.estimate(agent));
+                    let micro_usd = next.unwrap_or_default().micro_usd;
+                    AskKind::Budget { why: why.to_string(), micro_usd }
+                }
+                Pause::Limit(_) | Pause::Model(_) => AskKind::Continue { why: why.to_string() },
+            };
+            let kind = Box::new(kind);
+            self.emit(Event::Asked { agent: id, call: None, to: AskTo::Person, kind });
+        } else if id == AgentId::MAIN {
+            let text = format!("Stopped: {why}.");
+            let to = self.session.reply_to.clone();
+            self.emit(Event::Spoke { agent: id, text, to });
+        }
+        self.tell_parent_of(id, format!("paused: {why}"));
+    }
+
+    /// A child needs its parent: ends the parent's `wait`, and wakes it if nobody else can help.
+    pub(super) fn tell_parent_of(&mut self, id: AgentId, what: String) {
+        let Some((parent, _)) = self.session.agent(id).and_then(|agent| agent.parent) else {
+            return;
+        };
+        if self.session.world.audience == Audience::Absent {
+            self.tell(parent, Source::Child(id), what);
+            self.ready.push_back(parent);
+        }
+        self.check_wait(parent);
+    }
+
+    pub(super) fn tell(&mut self, id: AgentId, source: Source, text: String) {
+        let note = Note { source, text, input: None, receipt: None };
+        self.emit(Event::Heard { agent: id, note });
+    }
+
+    /// Deadlines that have passed: waits that end, and agents whose time is used up.
+    pub(super) fn ticked(&mut self) {
+        while let Some((time, timer)) = self.session.timers.first().cloned() {
+            if time > self.at {
+                return;
+            }
+            match timer {
+                Timer::Wait(agent, _) => self.end_wait(agent, "timeout"),
+                Timer::Agent(id) => self.overtime(id, Some(id)),
+                Timer::Tree => {
+                    for id in self.session.live_subtree(AgentId::MAIN) {
+                        if self.session.agent(id).is_some_and(Agent::is_active) {
+                            self.overtime(id, None);
+                        }
+                    }
+                }
+            }
+            debug_assert!(
+                self.session.timers.first() != Some(&(time, timer)),
+                "a timer fires once"
+            );
+        }
+    }
+
+    /// Active time ran out in the middle of something: it is dropped, then the limit holds.
+    fn overtime(&mut self, id: AgentId, of: Option<AgentId>) {
+        self.interrupt(id, &Who::Runtime);
+        let max = match of {
+            Some(id) => self.session.agent(id).and_then(|agent| agent.limits.active_ms_max),
+            None => self.session.world.limits.active_ms_max,
+        };
+        let breach = Breach { limit: Limit::Time, of, max: max.unwrap_or_default() };
+        match self.session.agent(id).map(|agent| agent.grace) {
+            Some(Grace::Last) => self.fail_at_limit(id),
+            Some(Grace::Unused) => self.stop_at_limit(id, breach),
+            None => {}
+        }
+    }
+}

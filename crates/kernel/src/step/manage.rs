@@ -1,0 +1,323 @@
+//! The tools that talk about agents: list, look, message, continue, close, wait, complete. What
+//! they return is made for acting on: state, what is needed, and the exact next call.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde_json::{Map, Value, json};
+
+use super::Step;
+use crate::ask::{AskKind, AskTo, Verdict};
+use crate::attention::{attention, state_word};
+use crate::definition::{Audience, Mode};
+use crate::event::Event;
+use crate::id::{AgentId, AskId, CallId};
+use crate::limits::{INBOX_MAX, WAIT_DEFAULT_S, WAIT_MAX_S, WORKER_ROWS_MAX};
+use crate::message::{Source, Who, clip};
+use crate::state::{Agent, CallState, Phase, WaitFor};
+
+type Arguments = Map<String, Value>;
+
+impl Step<'_> {
+    /// An agent below `root`, by id, label or path.
+    pub(super) fn descendant(&self, root: AgentId, named: &str) -> Result<AgentId, String> {
+        let named = named.trim();
+        let of_id = named.strip_prefix('a').unwrap_or(named).parse().map(AgentId);
+        if let Ok(id) = of_id
+            && self.session.agent(id).is_some()
+        {
+            let below = id != root && self.session.is_within(id, root);
+            return if below { Ok(id) } else { Err(format!("{id} does not work for you")) };
+        }
+        let path = named.contains('/');
+        let found: Vec<AgentId> = self
+            .session
+            .agents
+            .iter()
+            .filter(|agent| agent.id != root && (path || agent.label == named))
+            .map(|agent| agent.id)
+            .filter(|id| !path || self.session.path(*id).ends_with(named))
+            .filter(|id| self.session.is_within(*id, root))
+            .collect();
+        let live: Vec<AgentId> = found
+            .iter()
+            .copied()
+            .filter(|id| self.session.agent(*id).is_some_and(|agent| !agent.has_ended()))
+            .collect();
+        match (live.as_slice(), found.as_slice()) {
+            ([one], _) | ([], [.., one]) => Ok(*one),
+            ([], []) => Err(format!("no agent of yours is called {named:?}: see list_agents")),
+            (many, _) => {
+                let names: Vec<String> = many.iter().map(ToString::to_string).collect();
+                Err(format!("{named:?} could be {}: use an id", names.join(" or ")))
+            }
+        }
+    }
+
+    fn target(&self, id: AgentId, arguments: &Arguments) -> Result<AgentId, String> {
+        let named = ["agent_id", "agent", "source"].iter().find_map(|key| arguments.get(*key));
+        match named {
+            Some(Value::String(name)) => self.descendant(id, name),
+            Some(Value::Number(number)) => self.descendant(id, &number.to_string()),
+            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {
+                Err("agent_id is missing: an id, label or path from list_agents".into())
+            }
+        }
+    }
+
+    /// What a parent needs to know of one agent.
+    fn row(&self, id: AgentId) -> Value {
+        let Some(agent) = self.session.agent(id) else { return Value::Null };
+        let mut row = json!({
+            "agent_id": id.to_string(),
+            "label": agent.label,
+            "agent": agent.name,
+            "mode": agent.mode,
+            "state": state_word(self.session, agent),
+            "terminal": agent.has_ended(),
+            "continuable": matches!(agent.phase, Phase::Paused { .. }),
+            "attention": attention(self.session, id, self.at),
+        });
+        if !agent.latest.is_empty() {
+            row["latest_message"] = json!(agent.latest);
+        }
+        let unread = agent.inbox.iter().filter(|(_, note)| note.source == Source::Parent).count();
+        if unread > 0 {
+            row["messages_undelivered"] = json!(unread);
+        }
+        row
+    }
+
+    /// The same with the result of an agent that has ended.
+    pub(super) fn outcome_row(&self, id: AgentId, with_result: bool, max: usize) -> Value {
+        let mut row = self.row(id);
+        if let Some(end) = self.session.agent(id).and_then(|agent| agent.end.as_ref())
+            && with_result
+        {
+            row["result"] = json!(clip(end.result.clone(), max));
+            row["receipt"] = json!(end.receipt);
+        }
+        row
+    }
+
+    pub(super) fn list_agents(&self, id: AgentId) -> Value {
+        let below: Vec<&Agent> = self
+            .session
+            .agents
+            .iter()
+            .filter(|agent| agent.id != id && self.session.is_within(agent.id, id))
+            .collect();
+        let live = below.iter().filter(|agent| !agent.has_ended());
+        let ended = below.iter().rev().filter(|agent| agent.has_ended());
+        let shown = live.chain(ended).take(WORKER_ROWS_MAX).map(|agent| self.row(agent.id));
+        let rows: Vec<Value> = shown.collect();
+        let more = below.len() - rows.len();
+        json!({ "agents": rows, "more": more })
+    }
+
+    pub(super) fn get_agent(&self, id: AgentId, arguments: &Arguments) -> Result<Value, String> {
+        let target = self.target(id, arguments)?;
+        Ok(self.outcome_row(target, true, usize::MAX))
+    }
+
+    /// Looks at an agent, tells it something, or lets a paused one go on.
+    pub(super) fn agent_eval(
+        &mut self,
+        id: AgentId,
+        arguments: &Arguments,
+    ) -> Result<Value, String> {
+        let target = self.target(id, arguments)?;
+        let message = arguments.get("message").and_then(Value::as_str).map(String::from);
+        let go_on = arguments.get("continue").and_then(Value::as_bool).unwrap_or(false);
+        if message.is_none() && !go_on {
+            return Ok(self.outcome_row(target, true, usize::MAX));
+        }
+        let agent = self.session.agent(target).ok_or("no such agent")?;
+        if agent.has_ended() {
+            let state = state_word(self.session, agent).word();
+            return Err(format!("{target} has ended ({state}): get_agent gives its result"));
+        }
+        if agent.inbox.len() >= INBOX_MAX {
+            return Err(format!("{target} has too many unread messages: wait until it reads them"));
+        }
+        let paused = matches!(agent.phase, Phase::Paused { .. });
+        if go_on && !paused {
+            let state = state_word(self.session, agent).word();
+            return Err(format!("{target} is not paused but {state}: nothing to continue"));
+        }
+        let held_by_person = agent.mode == Mode::Floor && agent.home != Mode::Floor;
+        let delivery = match (self.question_to_parent(agent), message) {
+            (Some(ask), Some(text)) => {
+                self.settle_question(ask, text, Who::Agent(id), None);
+                "answered its question"
+            }
+            (_, Some(text)) if held_by_person => {
+                self.tell(target, Source::Parent, format!("(while the user was here) {text}"));
+                "waits until the user leaves"
+            }
+            (_, message) => {
+                if let Some(text) = message {
+                    self.tell(target, Source::Parent, text);
+                }
+                "at its next model call"
+            }
+        };
+        if go_on {
+            self.go_on(target, &Who::Agent(id));
+        }
+        self.ready.push_back(target);
+        let mut row = self.row(target);
+        row["message_delivery"] = json!(delivery);
+        Ok(row)
+    }
+
+    fn question_to_parent(&self, agent: &Agent) -> Option<AskId> {
+        agent.calls().find_map(|call| match call.state {
+            CallState::Asked(id) => {
+                self.session.asks.get(&id).filter(|ask| ask.to == AskTo::Parent).map(|_| id)
+            }
+            CallState::Pending
+            | CallState::Approved
+            | CallState::Running { .. }
+            | CallState::Child(_)
+            | CallState::Awaiting(_)
+            | CallState::Returned(_) => None,
+        })
+    }
+
+    /// A paused agent goes on; the ask that offered it is settled.
+    pub(super) fn go_on(&mut self, id: AgentId, by: &Who) {
+        if let Some(Phase::Paused { ask: Some(ask), .. }) =
+            self.session.agent(id).map(|agent| &agent.phase)
+        {
+            let ask = *ask;
+            let verdict = Verdict::Continue { text: None };
+            self.emit(Event::Settled { ask, verdict, by: by.clone(), input: None });
+        }
+        self.emit(Event::Continued { agent: id, by: by.clone() });
+        self.ready.push_back(id);
+    }
+
+    pub(super) fn agent_close(
+        &mut self,
+        id: AgentId,
+        arguments: &Arguments,
+    ) -> Result<Value, String> {
+        let target = self.target(id, arguments)?;
+        if self.session.agent(target).is_some_and(|agent| !agent.has_ended()) {
+            let reason = arguments.get("reason").and_then(Value::as_str).unwrap_or("closed");
+            let text = format!("cancelled by {}: {reason}", self.session.path(id));
+            self.stop(target, &text, &Who::Agent(id));
+        }
+        Ok(self.outcome_row(target, true, usize::MAX))
+    }
+
+    /// Waits for children, for a bounded time. Returns at once if there is nothing to wait for.
+    pub(super) fn wait(
+        &mut self,
+        id: AgentId,
+        call: CallId,
+        arguments: &Arguments,
+    ) -> Result<Option<Value>, String> {
+        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let agents = match arguments.get("agents") {
+            Some(Value::Array(names)) if !names.is_empty() => names
+                .iter()
+                .map(|name| match name {
+                    Value::String(name) => self.descendant(id, name),
+                    other => self.descendant(id, &other.to_string()),
+                })
+                .collect::<Result<Vec<_>, _>>()?,
+            _ => agent.live.iter().copied().collect(),
+        };
+        if agents.is_empty() {
+            return Ok(Some(json!({ "ended_because": "nobody works for you", "agents": [] })));
+        }
+        let seconds = arguments.get("timeout_s").and_then(Value::as_u64);
+        let seconds = seconds.unwrap_or(WAIT_DEFAULT_S).min(WAIT_MAX_S);
+        let all = arguments.get("mode").and_then(Value::as_str) != Some("any");
+        let wait = WaitFor { all, agents, until: self.at.plus_ms(seconds * 1_000) };
+        self.emit(Event::Awaited { agent: id, call, wait });
+        self.check_wait(id);
+        Ok(None)
+    }
+
+    pub(super) fn try_complete(
+        &mut self,
+        id: AgentId,
+        call: CallId,
+        arguments: &Arguments,
+    ) -> Result<Option<Value>, String> {
+        let agent = self.session.agent(id).ok_or("no such agent")?;
+        if agent.is_main() {
+            return Err("main has nobody to complete to: just answer".into());
+        }
+        let result = match arguments.get("result") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => {
+                agent.turn.as_ref().map(|turn| turn.reason.clone()).unwrap_or_default()
+            }
+            Some(other) => other.to_string(),
+        };
+        self.complete(id, call, result);
+        Ok(None)
+    }
+
+    pub(super) fn ask_user(
+        &mut self,
+        id: AgentId,
+        call: CallId,
+        arguments: &Arguments,
+    ) -> Result<Option<Value>, String> {
+        let (question, options) = question(arguments)?;
+        if self.session.world.audience == Audience::Absent {
+            return Err("nobody is there to ask: decide yourself or complete".into());
+        }
+        let kind = Box::new(AskKind::Question { question, options });
+        self.emit(Event::Asked { agent: id, call: Some(call), to: AskTo::Person, kind });
+        Ok(None)
+    }
+
+    /// A worker's parent can answer while it works; anybody else's is waiting for them.
+    pub(super) fn ask_parent(
+        &mut self,
+        id: AgentId,
+        call: CallId,
+        arguments: &Arguments,
+    ) -> Result<Option<Value>, String> {
+        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let (question, options) = question(arguments)?;
+        let parent = match agent.parent {
+            Some((parent, crate::state::Link::Note)) => parent,
+            Some((_, crate::state::Link::Result(_))) | None => {
+                return self.ask_user(id, call, arguments);
+            }
+        };
+        let text = format!(
+            "asks you: {question}\nAnswer with agent_eval {{\"agent_id\":\"{id}\",\"message\":…}}."
+        );
+        let kind = Box::new(AskKind::Question { question, options });
+        self.emit(Event::Asked { agent: id, call: Some(call), to: AskTo::Parent, kind });
+        self.tell(parent, Source::Child(id), text);
+        self.check_wait(parent);
+        self.ready.push_back(parent);
+        Ok(None)
+    }
+}
+
+fn question(arguments: &Arguments) -> Result<(String, Vec<String>), String> {
+    let text = ["question", "prompt", "message"].iter().find_map(|key| arguments.get(*key));
+    let Some(Value::String(text)) = text else {
+        return Err("\"question\" is missing".into());
+    };
+    let options = match arguments.get("options") {
+        Some(Value::Array(options)) => options.iter().map(plain).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    Ok((text.clone(), options))
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}

@@ -1,0 +1,239 @@
+//! Model turns: when one begins, and what its reply means.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde_json::Value;
+
+use super::Step;
+use crate::apply::tokens;
+use crate::definition::{Audience, Mode};
+use crate::event::{Event, Purpose};
+use crate::id::{AgentId, Key};
+use crate::input::Refusal;
+use crate::limits::{
+    ARGUMENT_BYTES_MAX, ARGUMENT_DEPTH_MAX, CALLS_PER_REPLY_MAX, COMPACT_AT_PERCENT,
+    REPLY_BYTES_MAX,
+};
+use crate::message::{Reply, clip};
+use crate::receipt::{Outcome, Why};
+use crate::state::{Agent, CallState, Grace, Owed, Phase, Spend};
+
+impl Step<'_> {
+    /// The agent wants to think. It may have to wait for a slot, prepare, stop at a limit or
+    /// compact first; otherwise a model call is owed.
+    pub(super) fn begin_turn(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        if !agent.after.is_empty() {
+            return;
+        }
+        if !self.may_run(agent) {
+            self.line_up(id);
+            return;
+        }
+        let setup = self.session.definition(agent).is_some_and(|definition| definition.setup);
+        if setup && !agent.prepared {
+            self.emit(Event::Preparing { agent: id });
+            return;
+        }
+        if agent.grace == Grace::Last {
+            self.fail_at_limit(id);
+            return;
+        }
+        if let Some(breach) = self.breach(id) {
+            self.stop_at_limit(id, breach);
+            return;
+        }
+        let spec = self.session.model_spec(&agent.model);
+        let full = agent.context_tokens.saturating_mul(100)
+            >= spec.window_tokens.saturating_mul(COMPACT_AT_PERCENT);
+        if full && !agent.squeezed && !agent.transcript.is_empty() {
+            self.think(id, Purpose::Summary { resume: true }, Grace::Unused);
+        } else {
+            self.think(id, Purpose::Answer, Grace::Unused);
+        }
+    }
+
+    pub(super) fn think(&mut self, id: AgentId, purpose: Purpose, grace: Grace) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let reads = match purpose {
+            Purpose::Answer => agent.readable().map(|(key, _)| *key).collect(),
+            Purpose::Summary { .. } => Vec::new(),
+        };
+        let reserved = self.estimate(agent);
+        let grace = grace == Grace::Last;
+        self.emit(Event::TurnBegan { agent: id, purpose, reads, reserved, grace });
+    }
+
+    /// What the next request may cost: all of the context in, the longest answer out.
+    pub(super) fn estimate(&self, agent: &Agent) -> Spend {
+        let spec = self.session.model_spec(&agent.model);
+        let unread: usize = agent.readable().map(|(_, note)| note.text.len()).sum();
+        let input = agent.context_tokens.saturating_add(tokens(unread));
+        let price = |tokens: u64, price: Option<u64>| {
+            tokens.saturating_mul(price.unwrap_or(0)).div_ceil(1_000_000)
+        };
+        Spend {
+            tokens: input.saturating_add(spec.output_tokens_max),
+            micro_usd: price(input, spec.input_price)
+                .saturating_add(price(spec.output_tokens_max, spec.output_price)),
+        }
+    }
+
+    /// Whether an agent may become active now. The floor never waits for a slot; others take
+    /// theirs in order, those with begun work before newcomers.
+    pub(super) fn may_run(&self, agent: &Agent) -> bool {
+        if agent.mode == Mode::Floor || agent.slot {
+            return true;
+        }
+        let slots = &self.session.slots;
+        let ahead = match self.session.line_position(agent.id) {
+            Some(position) => position - 1,
+            None if is_returning(agent) => slots.returning.len(),
+            None => self.session.line_length(),
+        };
+        ahead == 0 && self.session.has_free_slot()
+    }
+
+    pub(super) fn line_up(&mut self, id: AgentId) {
+        if self.session.line_position(id).is_some() {
+            return;
+        }
+        let returning = self.session.agent(id).is_some_and(is_returning);
+        self.emit(Event::Lined { agent: id, returning });
+    }
+
+    pub(super) fn replied(&mut self, key: Key, reply: Reply) -> Result<(), Refusal> {
+        let Some(Owed::Model(id)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        let id = *id;
+        let agent = self.agent(id)?;
+        let Phase::Thinking(thought) = &agent.phase else { return Err(Refusal::Stale { key }) };
+        if let Purpose::Summary { resume } = thought.purpose {
+            let before_tokens = agent.context_tokens;
+            let summary = clip(reply.text, REPLY_BYTES_MAX);
+            let (usage, micro_usd) = (reply.usage, reply.micro_usd);
+            self.emit(Event::Compacted { agent: id, summary, before_tokens, usage, micro_usd });
+            if resume || has_readable(self.session.agent(id)) {
+                self.ready.push_back(id);
+            }
+            return Ok(());
+        }
+        let reply = bounded(reply);
+        let text = reply.text.clone();
+        let rests = reply.calls.is_empty();
+        let on_floor = agent.mode == Mode::Floor;
+        self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
+        if on_floor && !text.trim().is_empty() {
+            let to = self.session.reply_to.clone();
+            self.emit(Event::Spoke { agent: id, text: text.clone(), to });
+        }
+        if rests {
+            self.spoke_and_rests(id, text);
+        } else {
+            self.ready.push_back(id);
+        }
+        Ok(())
+    }
+
+    /// A reply without calls. On the floor it waits for the person; nobody else waits for one:
+    /// their last words are their result, unless children still work for them.
+    fn spoke_and_rests(&mut self, id: AgentId, text: String) {
+        let Some(agent) = self.session.agent(id) else { return };
+        if has_readable(Some(agent)) && agent.grace == Grace::Unused {
+            self.ready.push_back(id);
+            return;
+        }
+        let heard = agent.mode == Mode::Floor && self.session.world.audience == Audience::Present;
+        if agent.is_main() || (heard && agent.grace == Grace::Unused) {
+            return;
+        }
+        if agent.grace == Grace::Unused && self.has_progress_below(id) {
+            return;
+        }
+        let why = match agent.grace {
+            Grace::Unused => Why::Spoke,
+            Grace::Last => self.limit_words(id),
+        };
+        self.finish(id, Outcome::Done, text, why, crate::message::Who::Agent(id));
+    }
+
+    /// Whether anybody below an agent can still move without it. A paused child, or one that
+    /// asks its parent, cannot, unless a person is there to answer.
+    fn has_progress_below(&self, id: AgentId) -> bool {
+        let present = self.session.world.audience == Audience::Present;
+        self.session.live_subtree(id).into_iter().skip(1).any(|below| {
+            self.session.agent(below).is_some_and(|agent| match &agent.phase {
+                Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) => true,
+                Phase::Paused { .. } => present,
+                Phase::Acting => agent.calls().any(|call| match call.state {
+                    CallState::Running { .. } | CallState::Awaiting(_) => true,
+                    CallState::Asked(_) => present,
+                    CallState::Pending
+                    | CallState::Approved
+                    | CallState::Child(_)
+                    | CallState::Returned(_) => false,
+                }),
+                Phase::Resting | Phase::Ended => false,
+            })
+        })
+    }
+}
+
+fn is_returning(agent: &Agent) -> bool {
+    agent.tally.turns > 0 || agent.prepared
+}
+
+fn has_readable(agent: Option<&Agent>) -> bool {
+    agent.is_some_and(|agent| agent.readable().next().is_some())
+}
+
+/// A reply that fits the bounds. A call that cannot be kept whole is kept as a string, which is
+/// not an object and so will not run.
+fn bounded(mut reply: Reply) -> Reply {
+    reply.text = clip(reply.text, REPLY_BYTES_MAX);
+    reply.calls.truncate(CALLS_PER_REPLY_MAX);
+    for call in &mut reply.calls {
+        if depth(&call.arguments) > ARGUMENT_DEPTH_MAX {
+            call.arguments = Value::String("[arguments nested too deep]".into());
+        } else if size(&call.arguments) > ARGUMENT_BYTES_MAX {
+            call.arguments = Value::String("[arguments too large]".into());
+        }
+        call.name = clip(core::mem::take(&mut call.name), 256);
+    }
+    reply
+}
+
+fn depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut todo = Vec::from([(value, 1)]);
+    while let Some((value, level)) = todo.pop() {
+        deepest = deepest.max(level);
+        match value {
+            Value::Array(items) => todo.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(map) => todo.extend(map.values().map(|item| (item, level + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    deepest
+}
+
+/// Bytes of text in a value, near enough to its JSON length to bound it.
+fn size(value: &Value) -> usize {
+    let mut bytes = 0;
+    let mut todo = Vec::from([value]);
+    while let Some(value) = todo.pop() {
+        bytes += 8;
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => todo.extend(items),
+            Value::Object(map) => {
+                bytes += map.keys().map(String::len).sum::<usize>();
+                todo.extend(map.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    bytes
+}

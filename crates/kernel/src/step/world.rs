@@ -1,0 +1,158 @@
+//! Configuration and restart: what the session is told about the world, and what a new process
+//! makes of calls that were cut.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Step;
+use crate::apply::digest_of;
+use crate::definition::{AgentLimits, Class, Config, Definition, Kind, Mode, Rights};
+use crate::event::{Change, Event, Spawn};
+use crate::id::{AgentId, CallId, Key};
+use crate::input::Refusal;
+use crate::message::{Output, clip};
+use crate::state::{CallState, Owed, Session};
+
+/// The name `sessions_spawn` uses: a silent reader.
+pub(super) const READER: &str = "reader";
+
+/// Read-only research: no writing, no commands, no network, nobody below it.
+fn reader() -> Definition {
+    Definition {
+        name: READER.into(),
+        kind: Kind::Agent,
+        about: "reads and searches, changes nothing, answers once".into(),
+        instructions: "Find what is asked for with your read-only tools and answer with it.".into(),
+        model: None,
+        ceiling: Rights::only(&[Class::Read]),
+        uses: Rights::only(&[Class::Read]),
+        limits: AgentLimits::default(),
+        parallel_reads: true,
+        setup: false,
+    }
+}
+
+impl Step<'_> {
+    pub(super) fn configured(&mut self, config: &Config) -> Result<(), Refusal> {
+        let fresh = self.session.agents.is_empty();
+        if !fresh && self.session.key != config.session {
+            return Err(Refusal::OtherSession {
+                open: self.session.key.clone(),
+                given: config.session.clone(),
+            });
+        }
+        if fresh {
+            self.emit(Event::Opened { session: config.session.clone() });
+        }
+        let changes = differences(self.session, config, fresh);
+        if !changes.is_empty() {
+            self.emit(Event::Configured { changes });
+        }
+        if fresh {
+            self.emit(Event::Spawned(Box::new(Spawn {
+                agent: AgentId::MAIN,
+                parent: None,
+                call: None,
+                definition: digest_of(&config.main),
+                label: config.main.name.clone(),
+                model: config.main.model.clone().unwrap_or_else(|| config.model.clone()),
+                mode: Mode::Floor,
+                ceiling: config.main.ceiling.clone(),
+                uses: config.main.uses.meet(&config.main.ceiling),
+                limits: config.main.limits.clone(),
+                after: Vec::new(),
+            })));
+        }
+        Ok(())
+    }
+
+    /// A cut model call is simply owed again. A cut tool is owed again only if running it twice
+    /// is harmless, as declared then and now; otherwise nobody knows what it did, and the model
+    /// is told exactly that.
+    pub(super) fn restarted(&mut self, captured: &[(Key, String)]) {
+        self.emit(Event::Restarted);
+        let cut: Vec<(Key, AgentId, CallId)> = self
+            .session
+            .owed
+            .iter()
+            .filter_map(|(key, owed)| match owed {
+                Owed::Tool(agent, call) if !may_run_again(self.session, *agent, *call) => {
+                    Some((*key, *agent, *call))
+                }
+                Owed::Tool(..) | Owed::Model(_) | Owed::Setup(_) | Owed::Delivery(_) => None,
+            })
+            .collect();
+        for (key, agent, call) in cut {
+            let seen = captured.iter().find(|(of, _)| *of == key).map(|(_, text)| text);
+            let text = match seen {
+                None => String::from("interrupted: outcome unknown"),
+                Some(text) => format!(
+                    "interrupted: outcome unknown. It had printed:\n{}",
+                    clip(text.clone(), crate::limits::RESULT_BYTES_MAX)
+                ),
+            };
+            let output = Output::error(text);
+            self.emit(Event::Returned { agent, call, output, reads: Vec::new() });
+            self.ready.push_back(agent);
+        }
+    }
+}
+
+fn may_run_again(session: &Session, agent: AgentId, call: CallId) -> bool {
+    let Some(call) = session.agent(agent).and_then(|agent| agent.call(call)) else { return false };
+    let then = matches!(call.state, CallState::Running { idempotent: true, .. });
+    then && session.world.tools.get(&call.name).is_some_and(|tool| tool.idempotent)
+}
+
+/// What the configuration says that the session does not know yet.
+fn differences(session: &Session, config: &Config, fresh: bool) -> Vec<Change> {
+    let world = &session.world;
+    let mut changes = Vec::new();
+    let limits = config.limits.clone().clamped();
+    if fresh || world.audience != config.audience {
+        changes.push(Change::Audience(config.audience));
+    }
+    if fresh || world.mode != config.mode {
+        changes.push(Change::Mode(config.mode));
+    }
+    if world.rules != config.rules {
+        changes.push(Change::Rules(config.rules.clone()));
+    }
+    if fresh || world.limits != limits {
+        changes.push(Change::Limits(limits));
+    }
+    if world.model != config.model {
+        changes.push(Change::Model(config.model.clone()));
+    }
+    for (name, spec) in &config.models {
+        if world.models.get(name) != Some(spec) {
+            changes.push(Change::ModelSpec { name: name.clone(), spec: spec.clone() });
+        }
+    }
+    for tool in &config.tools {
+        if world.tools.get(&tool.name) != Some(tool) {
+            changes.push(Change::Tool(tool.clone()));
+        }
+    }
+    for name in world.tools.keys() {
+        if !config.tools.iter().any(|tool| tool.name == *name) {
+            changes.push(Change::ToolGone(name.clone()));
+        }
+    }
+    let reader = reader();
+    let builtin = (!config.definitions.iter().any(|def| def.name == READER)).then_some(&reader);
+    let wanted = || config.definitions.iter().chain([&config.main]).chain(builtin);
+    for definition in wanted() {
+        if world.catalogue.get(&definition.name) != Some(&digest_of(definition)) {
+            changes.push(Change::Definition(Box::new(definition.clone())));
+        }
+    }
+    for name in world.catalogue.keys() {
+        if !wanted().any(|definition| definition.name == *name) {
+            changes.push(Change::DefinitionGone(name.clone()));
+        }
+    }
+    changes
+}
