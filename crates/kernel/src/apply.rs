@@ -81,14 +81,10 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
             agent::begin_turn(session, *agent, *purpose, reads, *reserved, *grace);
         }
         Event::Replied { agent, reply } => agent::reply(session, *agent, reply),
-        Event::Retrying { agent, attempt, not_before, hold, failure } => {
-            agent::retry(session, *agent, *attempt, *not_before, *hold, failure);
-        }
+        Event::Retrying(retry) => agent::retry(session, retry),
         Event::Faulted { agent, failure } => agent::fault(session, *agent, failure),
         Event::TurnDropped { agent, .. } => agent::drop_turn(session, *agent),
-        Event::Compacted { agent, summary, usage, micro_usd, .. } => {
-            agent::compact(session, *agent, summary, *usage, *micro_usd);
-        }
+        Event::Compacted(compaction) => agent::compact(session, compaction),
         Event::Asked { agent, call, to, kind } => {
             let id = AskId(session.seq.0);
             let ask = Ask { id, agent: *agent, call: *call, to: *to, kind: (**kind).clone(), at };

@@ -97,13 +97,7 @@ pub enum Event {
         reply: Box<Reply>,
     },
     /// The call is owed again, not before a moment. `hold` keeps the provider's others back too.
-    Retrying {
-        agent: AgentId,
-        attempt: u32,
-        not_before: Time,
-        hold: Option<Time>,
-        failure: Failure,
-    },
+    Retrying(Box<Retry>),
     /// The model call failed for good.
     Faulted {
         agent: AgentId,
@@ -114,13 +108,7 @@ pub enum Event {
         agent: AgentId,
         by: Who,
     },
-    Compacted {
-        agent: AgentId,
-        summary: String,
-        before_tokens: u64,
-        usage: Usage,
-        micro_usd: Option<u64>,
-    },
+    Compacted(Box<Compaction>),
 
     /// A call must be answered for. The event's number is the ask's id.
     Asked {
@@ -195,6 +183,27 @@ pub enum Event {
         result: String,
         receipt: Box<Receipt>,
     },
+}
+
+/// The next try of a model call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    pub agent: AgentId,
+    pub attempt: u32,
+    pub not_before: Time,
+    /// Until when the provider's other calls wait too.
+    pub hold: Option<Time>,
+    pub failure: Failure,
+}
+
+/// A history replaced by its summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    pub agent: AgentId,
+    pub summary: String,
+    pub before_tokens: u64,
+    pub usage: Usage,
+    pub micro_usd: Option<u64>,
 }
 
 /// A child and its link to the parent, in one fact.

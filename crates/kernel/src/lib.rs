@@ -46,7 +46,9 @@ pub use definition::{
 };
 pub use digest::Digest;
 pub use effect::{Effect, Errand, Parcel};
-pub use event::{Breach, Change, Entry, Event, Limit, Pause, Purpose, Spawn, VERSION};
+pub use event::{
+    Breach, Change, Compaction, Entry, Event, Limit, Pause, Purpose, Retry, Spawn, VERSION,
+};
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Input, Refusal};
 pub use message::{

@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 
 use super::{ledger, owe_delivery};
 use crate::definition::{Kind, Mode, Rights};
-use crate::event::{Limit, Pause, Purpose, Spawn};
-use crate::id::{AgentId, CallId, Seq, Time};
+use crate::event::{Compaction, Limit, Pause, Purpose, Retry, Spawn};
+use crate::id::{AgentId, CallId, Seq};
 use crate::input::Failure;
 use crate::limits::LATEST_BYTES_MAX;
-use crate::message::{Body, Line, Reply, Usage, headline};
+use crate::message::{Body, Line, Reply, headline};
 use crate::receipt::{Receipt, Tally};
 use crate::state::{
     Account, Agent, Call, CallState, End, Grace, Link, Owed, Phase, Session, Spend, Thought, Turn,
@@ -239,25 +239,18 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
     enter(session, id, Phase::Acting);
 }
 
-pub(super) fn retry(
-    session: &mut Session,
-    id: AgentId,
-    attempt: u32,
-    not_before: Time,
-    hold: Option<Time>,
-    failure: &Failure,
-) {
+pub(super) fn retry(session: &mut Session, retry: &Retry) {
     let key = session.seq;
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let Some(agent) = session.agents.get_mut(retry.agent.index()) else { return };
     let provider = provider_of(&agent.model);
     let Phase::Thinking(thought) = &mut agent.phase else { return };
     let old = core::mem::replace(&mut thought.key, key);
-    thought.attempt = attempt;
-    thought.not_before = not_before;
-    thought.failure = Some(failure.clone());
+    thought.attempt = retry.attempt;
+    thought.not_before = retry.not_before;
+    thought.failure = Some(retry.failure.clone());
     session.owed.remove(&old);
-    session.owed.insert(key, Owed::Model(id));
-    if let Some(until) = hold {
+    session.owed.insert(key, Owed::Model(retry.agent));
+    if let Some(until) = retry.hold {
         let known = session.holds.entry(provider).or_insert(until);
         *known = (*known).max(until);
     }
@@ -280,22 +273,17 @@ pub(super) fn drop_turn(session: &mut Session, id: AgentId) {
     enter(session, id, Phase::Resting);
 }
 
-pub(super) fn compact(
-    session: &mut Session,
-    id: AgentId,
-    summary: &str,
-    usage: Usage,
-    micro_usd: Option<u64>,
-) {
+pub(super) fn compact(session: &mut Session, it: &Compaction) {
     let seq = session.seq;
-    disown(session, id);
-    ledger::charge(session, id, &usage, micro_usd);
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.transcript = Vec::from([Arc::new(Line { seq, body: Body::Summary(summary.into()) })]);
-        agent.context_tokens = tokens(summary.len());
+    disown(session, it.agent);
+    ledger::charge(session, it.agent, &it.usage, it.micro_usd);
+    if let Some(agent) = session.agents.get_mut(it.agent.index()) {
+        let body = Body::Summary(it.summary.clone());
+        agent.transcript = Vec::from([Arc::new(Line { seq, body })]);
+        agent.context_tokens = tokens(it.summary.len());
         agent.squeezed = true;
     }
-    enter(session, id, Phase::Resting);
+    enter(session, it.agent, Phase::Resting);
 }
 
 pub(super) fn speak(session: &mut Session, id: AgentId, text: &str, to: Option<&str>) {

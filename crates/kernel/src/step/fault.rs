@@ -1,13 +1,14 @@
 //! Model failures: tried again as state, with the provider's others held back too; told upwards
 //! when tries are used up. A failure is a value, so no handler can swallow what it means.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
 
 use super::Step;
 use crate::definition::Mode;
 use crate::digest::mix;
-use crate::event::{Event, Pause, Purpose};
+use crate::event::{Event, Pause, Purpose, Retry};
 use crate::id::{AgentId, Key};
 use crate::input::{Failure, FailureKind, Refusal};
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
@@ -31,7 +32,8 @@ impl Step<'_> {
             let not_before = self.at.plus_ms(wait_ms);
             let hold = failure.kind.is_for_everybody().then_some(not_before);
             let attempt = attempt + 1;
-            self.emit(Event::Retrying { agent: id, attempt, not_before, hold, failure });
+            let retry = Retry { agent: id, attempt, not_before, hold, failure };
+            self.emit(Event::Retrying(Box::new(retry)));
             return Ok(());
         }
         let compactable = thought.purpose == Purpose::Answer && !agent.squeezed;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Step;
 use crate::apply::tokens;
 use crate::definition::{Audience, Mode};
-use crate::event::{Event, Purpose};
+use crate::event::{Compaction, Event, Purpose};
 use crate::id::{AgentId, Key};
 use crate::input::Refusal;
 use crate::limits::{
@@ -114,7 +114,8 @@ impl Step<'_> {
             let before_tokens = agent.context_tokens;
             let summary = clip(reply.text, REPLY_BYTES_MAX);
             let (usage, micro_usd) = (reply.usage, reply.micro_usd);
-            self.emit(Event::Compacted { agent: id, summary, before_tokens, usage, micro_usd });
+            let compaction = Compaction { agent: id, summary, before_tokens, usage, micro_usd };
+            self.emit(Event::Compacted(Box::new(compaction)));
             if resume || has_readable(self.session.agent(id)) {
                 self.ready.push_back(id);
             }

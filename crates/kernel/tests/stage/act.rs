@@ -1,0 +1,336 @@
+//! Lines in which something happens: people speak and decide, models reply and fail, tools
+//! return, time passes, the process dies.
+
+use super::words::{duration_ms, json, micro_usd, text, word};
+use super::{Outcome, Stage};
+use locum_kernel::{
+    AgentId, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId, Key,
+    Message, Output, Reply, Scope, Time, To, Urgency, Usage, Use, Verdict, Who, deadline, owed,
+};
+
+impl Stage {
+    /// The outer error is a broken line, the inner one a refusal.
+    pub(super) fn act(&mut self, line: &str) -> Result<Outcome, String> {
+        if let Some(command) = line.strip_prefix('/') {
+            return self.command(command);
+        }
+        let (first, rest) = word(line);
+        match first {
+            "tick" => {
+                self.now = self.now.plus_ms(duration_ms(rest)?);
+                let due = deadline(&self.session).is_some_and(|at| at <= self.now);
+                return Ok(if due { self.input(Input::Ticked) } else { Ok(()) });
+            }
+            "back" => {
+                self.now = Time(self.now.0 - duration_ms(rest)?);
+                return Ok(Ok(()));
+            }
+            "crash" => {
+                let captured = rest.strip_prefix("captured ").map(text).transpose()?;
+                return Ok(self.crash(captured.as_deref()));
+            }
+            "sent" => {
+                let error = rest.strip_prefix("error ").map(text).transpose()?;
+                let key = self.owed_key(|effect| matches!(effect, Effect::Deliver { .. }))?;
+                return Ok(self.input(Input::Delivered { key, error }));
+            }
+            "allow" | "deny" | "answer" | "continue" | "topup" => return self.verdict(first, rest),
+            "edit" | "drop" | "move" => return self.queue_act(first, rest),
+            _ => {}
+        }
+        self.actor(line)
+    }
+
+    /// `name> reply`, `name< result`, `name! failure`, `name~ setup`, `name: words`.
+    fn actor(&mut self, line: &str) -> Result<Outcome, String> {
+        let (stale, line) = match line.strip_prefix("stale ") {
+            Some(line) => (true, line),
+            None => (false, line),
+        };
+        let at = line.find(['>', '<', '!', '~', ':']).ok_or("this line does nothing I know")?;
+        let (name, rest) = (line[..at].trim(), line[at + 1..].trim());
+        let mark = &line[at..=at];
+        if mark == ":" {
+            return Ok(self.input(Input::Said(message(name, rest, self)?)));
+        }
+        let agent = self.agent(name)?;
+        Ok(match mark {
+            ">" => {
+                let key = self.key_of(agent, stale, true)?;
+                self.input(Input::Replied { key, reply: reply(rest)? })
+            }
+            "!" => {
+                let key = self.key_of(agent, stale, true)?;
+                self.input(Input::Failed { key, failure: failure(rest)? })
+            }
+            "<" => {
+                let (key, rest) = self.tool_key(agent, stale, rest)?;
+                self.input(Input::Ran { key, output: output(rest)? })
+            }
+            _ => {
+                let key = self.owed_key(
+                    |effect| matches!(effect, Effect::Prepare { agent: of, .. } if *of == agent),
+                )?;
+                let error = rest.strip_prefix("error ").map(text).transpose()?;
+                self.input(Input::Prepared { key, error })
+            }
+        })
+    }
+
+    fn owed_key(&self, wanted: impl Fn(&Effect) -> bool) -> Result<Key, String> {
+        let found = owed(&self.session).into_iter().find(wanted);
+        found.map(|effect| effect.key()).ok_or_else(|| "nothing of the kind is owed".into())
+    }
+
+    fn key_of(&self, agent: AgentId, stale: bool, model: bool) -> Result<Key, String> {
+        if stale {
+            let keys = if model { &self.model_keys } else { &self.tool_keys };
+            return keys.get(&agent).copied().ok_or_else(|| "it never owed anything".into());
+        }
+        self.owed_key(|effect| match effect {
+            Effect::CallModel { agent: of, .. } => model && *of == agent,
+            Effect::RunTool { agent: of, .. } => !model && *of == agent,
+            Effect::Prepare { .. } | Effect::Deliver { .. } => false,
+        })
+    }
+
+    /// `name< #2 ok …` is the second of several running calls.
+    fn tool_key<'a>(
+        &self,
+        agent: AgentId,
+        stale: bool,
+        rest: &'a str,
+    ) -> Result<(Key, &'a str), String> {
+        let Some(rest) = rest.strip_prefix('#') else {
+            return Ok((self.key_of(agent, stale, false)?, rest));
+        };
+        let (number, rest) = word(rest);
+        let number: usize = number.parse().map_err(|_| "which call?")?;
+        let running = owed(&self.session)
+            .into_iter()
+            .filter(|effect| matches!(effect, Effect::RunTool { agent: of, .. } if *of == agent));
+        let key = running.map(|effect| effect.key()).nth(number - 1);
+        Ok((key.ok_or("it does not run that many")?, rest))
+    }
+
+    fn command(&mut self, line: &str) -> Result<Outcome, String> {
+        let (name, rest) = word(line);
+        let (target, words) = word(rest);
+        let some = |words: &str| (!words.is_empty()).then(|| words.to_string());
+        let command = match name {
+            "back" => Command::Back,
+            "done" => Command::Done { text: rest.into() },
+            "bg" => Command::Background,
+            "fg" => Command::Foreground { agent: self.agent(target)? },
+            "cancel" => Command::Cancel { agent: self.agent(target)?, why: words.into() },
+            "continue" => Command::Continue { agent: self.agent(target)?, text: some(words) },
+            "compact" => Command::Compact { agent: self.agent(target)? },
+            "narrow" => {
+                Command::Narrow { agent: self.agent(target)?, to: super::setup::rights(words)? }
+            }
+            other => return Err(format!("there is no command /{other}")),
+        };
+        Ok(self.input(Input::Commanded { by: Who::Person("user".into()), command }))
+    }
+
+    fn queue_act(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {
+        let id = |text: &str| {
+            let number = text.strip_prefix('i').and_then(|number| number.parse().ok());
+            number.map(InputId).ok_or_else(|| format!("{text:?} is no input"))
+        };
+        let (input, rest) = word(rest);
+        let input = id(input)?;
+        Ok(self.input(match verb {
+            "edit" => Input::Edited { input, text: text(rest)? },
+            "drop" => Input::Dropped { input, by: Who::Person("user".into()) },
+            _ => {
+                let before = rest.strip_prefix("before ").map(id).transpose()?;
+                Input::Moved { input, before }
+            }
+        }))
+    }
+
+    /// `allow builder fanout`, `allow builder edit {…} by web`, `deny builder "why"` …
+    fn verdict(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {
+        let (name, mut rest) = word(rest);
+        let ask = match name.strip_prefix('q').and_then(|id| id.parse().ok()) {
+            Some(id) => AskId(id),
+            None => {
+                let agent = self.agent(name)?;
+                *self.ask_ids.get(&agent).ok_or("it never asked")?
+            }
+        };
+        let (mut by, mut seen) = (Who::Person("user".into()), None);
+        let (mut scope, mut arguments, mut pattern, mut expires) = (Scope::Once, None, None, None);
+        let mut words = None;
+        while !rest.is_empty() {
+            if rest.starts_with('"') {
+                let (value, after) = json(rest)?;
+                words = value.as_str().map(String::from);
+                rest = after;
+                continue;
+            }
+            let (option, after) = word(rest);
+            rest = after;
+            match option {
+                "once" => scope = Scope::Once,
+                "agent" => scope = Scope::Agent,
+                "fanout" => scope = Scope::Fanout,
+                "project" => scope = Scope::Project,
+                "changed" => seen = Some(Digest::of_bytes(b"something else")),
+                "edit" => {
+                    let (value, after) = json(rest)?;
+                    (arguments, rest) = (Some(value), after);
+                }
+                "pattern" => {
+                    let (value, after) = json(rest)?;
+                    (pattern, rest) = (value.as_str().map(String::from), after);
+                }
+                "for" => {
+                    let (time, after) = word(rest);
+                    (expires, rest) = (Some(self.now.plus_ms(duration_ms(time)?)), after);
+                }
+                "by" => {
+                    let (who, after) = word(rest);
+                    (by, rest) = (Who::Person(who.into()), after);
+                }
+                other => words = Some(other.to_string()),
+            }
+        }
+        let verdict = match verb {
+            "allow" => Verdict::Allow { scope, arguments, pattern, expires },
+            "deny" => Verdict::Deny { message: words },
+            "answer" => Verdict::Answer { text: words.unwrap_or_default() },
+            "continue" => Verdict::Continue { text: words },
+            _ => Verdict::TopUp { micro_usd: micro_usd(&words.unwrap_or_default())? },
+        };
+        Ok(self.input(Input::Answered { ask, verdict, by, digest: seen }))
+    }
+}
+
+/// `user: hi`, `user steer: hi`, `user @worker: hi`, `telegram/ann#42: hi`.
+fn message(name: &str, rest: &str, stage: &Stage) -> Result<Message, String> {
+    let (who, how) = word(name);
+    let (who, external_id) = match who.split_once('#') {
+        Some((who, id)) => (who, Some(id.to_string())),
+        None => (who, None),
+    };
+    let (channel, sender) = who.split_once('/').unwrap_or(("terminal", who));
+    let mut message = Message {
+        channel: channel.into(),
+        sender: if sender == "user" { String::new() } else { sender.into() },
+        external_id,
+        text: text(rest)?,
+        urgency: Urgency::Queue,
+        to: To::Floor,
+        reply_to: (channel != "terminal").then(|| who.to_string()),
+    };
+    for word in how.split_whitespace() {
+        match word {
+            "steer" => message.urgency = Urgency::Steer,
+            "interrupt" => message.urgency = Urgency::Interrupt,
+            "main" => message.to = To::Main,
+            name => match name.strip_prefix('@') {
+                Some(name) => message.to = To::Agent(stage.agent(name)?),
+                None => return Err(format!("who is {name:?}?")),
+            },
+        }
+    }
+    Ok(message)
+}
+
+/// `"words" tool{…} tool{…} (in=100 out=20 usd=0.01)`
+fn reply(mut rest: &str) -> Result<Reply, String> {
+    let mut reply = Reply::default();
+    if rest.starts_with('"') {
+        let (_, after) = json(rest)?;
+        reply.text = text(rest[..rest.len() - after.len()].trim())?;
+        rest = after;
+    }
+    while !rest.is_empty() {
+        if let Some(usage) = rest.strip_prefix('(') {
+            let usage = usage.strip_suffix(')').ok_or("( without )")?;
+            for option in usage.split_whitespace() {
+                let (key, value) = option.split_once('=').ok_or("usage wants key=value")?;
+                let number = || value.parse::<u64>().map_err(|_| format!("{value:?}?"));
+                match key {
+                    "in" => reply.usage.input = number()?,
+                    "out" => reply.usage.output = number()?,
+                    "usd" => reply.micro_usd = Some(micro_usd(value)?),
+                    other => return Err(format!("no usage is called {other:?}")),
+                }
+            }
+            break;
+        }
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-".contains(c)));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if name.is_empty() {
+            return Err(format!("what is {rest:?}?"));
+        }
+        let after = after.trim_start();
+        let (arguments, after) =
+            if after.starts_with(['{', '[', '"']) { json(after)? } else { (empty(), after) };
+        let arguments = match arguments.get("_bytes").and_then(serde_json::Value::as_u64) {
+            Some(bytes) => big(bytes),
+            None => arguments,
+        };
+        reply.calls.push(Use { name: name.into(), arguments, subjects: None });
+        rest = after;
+    }
+    if reply.usage == Usage::default() {
+        reply.usage = Usage { input: 100, output: 20, ..Usage::default() };
+    }
+    Ok(reply)
+}
+
+fn empty() -> serde_json::Value {
+    serde_json::Value::Object(serde_json::Map::new())
+}
+
+/// `{"_bytes": 50000000}`: a result of that many bytes.
+fn big(bytes: u64) -> serde_json::Value {
+    serde_json::json!({ "result": "x".repeat(usize::try_from(bytes).unwrap_or_default()) })
+}
+
+/// `ok "text"`, `error "text"`, `exit 1 "text"`, `wrote path "text"`.
+fn output(rest: &str) -> Result<Output, String> {
+    let (how, rest) = word(rest);
+    Ok(match how {
+        "ok" => Output::ok(text(rest)?),
+        "error" => Output::error(text(rest)?),
+        "exit" => {
+            let (code, rest) = word(rest);
+            let exit = code.parse().map_err(|_| "which exit code?")?;
+            let deeds = vec![Deed::Ran { argv: "sh".into(), exit }];
+            Output { text: text(rest)?, is_error: exit != 0, deeds, ..Output::default() }
+        }
+        "wrote" => {
+            let (path, rest) = word(rest);
+            let change = "changed".to_string();
+            let deeds = vec![Deed::Changed { path: path.into(), sha256: "0".into(), change }];
+            Output { text: text(rest)?, deeds, ..Output::default() }
+        }
+        other => return Err(format!("{other:?} is no way to return")),
+    })
+}
+
+fn failure(rest: &str) -> Result<Failure, String> {
+    let (how, rest) = word(rest);
+    let (kind, status) = match how {
+        "429" => (FailureKind::RateLimited, Some(429)),
+        "529" => (FailureKind::Overloaded, Some(529)),
+        "500" => (FailureKind::Server, Some(500)),
+        "timeout" => (FailureKind::Timeout, None),
+        "cut" => (FailureKind::Cut, None),
+        "malformed" => (FailureKind::Malformed, None),
+        "context" => (FailureKind::ContextTooLong, None),
+        "auth" => (FailureKind::Auth, Some(401)),
+        "quota" => (FailureKind::Quota, None),
+        "unknown" => (FailureKind::UnknownModel, Some(404)),
+        "filtered" => (FailureKind::Filtered, None),
+        "other" => (FailureKind::Other, None),
+        other => return Err(format!("{other:?} is no failure")),
+    };
+    let after = rest.strip_prefix("after=").map(duration_ms).transpose()?;
+    Ok(Failure { kind, status, retry_after_ms: after, message: String::new() })
+}
