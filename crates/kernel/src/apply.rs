@@ -78,11 +78,12 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Preparing { agent } => agent::prepare(session, *agent),
         Event::Prepared { agent } => agent::prepared(session, *agent),
         Event::TurnBegan { agent, purpose, reads, reserved, grace } => {
-            agent::begin_turn(session, *agent, *purpose, reads, *reserved, *grace);
+            agent::begin_turn(session, *agent, *purpose, reads, *reserved, grace.as_ref());
         }
         Event::Replied { agent, reply } => agent::reply(session, *agent, reply),
         Event::Retrying(retry) => agent::retry(session, retry),
         Event::Faulted { agent, failure } => agent::fault(session, *agent, failure),
+        Event::Overflowed { agent } => agent::overflow(session, *agent),
         Event::TurnDropped { agent, .. } => agent::drop_turn(session, *agent),
         Event::Compacted(compaction) => agent::compact(session, compaction),
         Event::Asked { agent, call, to, kind } => {

@@ -84,13 +84,14 @@ pub enum Event {
         agent: AgentId,
     },
 
-    /// A model call is owed. `reads` are the notes it will see.
+    /// A model call is owed. `reads` are the notes it will see; `grace` is the limit that makes
+    /// it the agent's last.
     TurnBegan {
         agent: AgentId,
         purpose: Purpose,
         reads: Vec<Seq>,
         reserved: Spend,
-        grace: bool,
+        grace: Option<Breach>,
     },
     Replied {
         agent: AgentId,
@@ -103,6 +104,8 @@ pub enum Event {
         agent: AgentId,
         failure: Failure,
     },
+    /// The history does not fit the model's window: it must be compacted before the next try.
+    Overflowed { agent: AgentId },
     /// The model call is no longer wanted.
     TurnDropped {
         agent: AgentId,

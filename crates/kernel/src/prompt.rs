@@ -14,7 +14,7 @@ use crate::id::{AgentId, CallId, Time};
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::message::{Body, Line, headline};
 use crate::policy::declared;
-use crate::state::{Agent, Grace, Phase, Session};
+use crate::state::{Agent, Phase, Session};
 use crate::step::Tool;
 
 /// A model request, before any provider's wire format.
@@ -100,7 +100,7 @@ fn assert_paired(lines: &[Arc<Line>]) {
 
 /// The tools an agent is offered: what its rights allow, and the ways to work with others.
 fn tools(session: &Session, agent: &Agent) -> Vec<String> {
-    if agent.grace == Grace::Last {
+    if agent.last_turn.is_some() {
         return Vec::from([Tool::Complete.name().into()]);
     }
     let declared_tools = session.world.tools.keys().filter(|name| {

@@ -16,7 +16,7 @@ use crate::definition::{
     TreeLimits,
 };
 use crate::digest::Digest;
-use crate::event::{Pause, Purpose};
+use crate::event::{Breach, Pause, Purpose};
 use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 use crate::input::Failure;
 use crate::message::{Line, Message, Note, Output};
@@ -212,7 +212,8 @@ pub struct Agent {
     /// Model calls since the allowance was last renewed.
     pub(crate) turns_used: u32,
     pub(crate) account: Account,
-    pub(crate) grace: Grace,
+    /// The limit that makes the turn under way its last.
+    pub(crate) last_turn: Option<Breach>,
     /// A context that was too long has been compacted once for this turn.
     pub(crate) squeezed: bool,
     pub(crate) tally: Tally,
@@ -224,13 +225,6 @@ pub struct Agent {
     /// Why its last exchange failed, until somebody speaks to it again.
     pub(crate) fault: Option<Pause>,
     pub(crate) end: Option<Box<End>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Grace {
-    Unused,
-    /// The turn under way is its last.
-    Last,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

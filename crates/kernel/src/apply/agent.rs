@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 
 use super::{ledger, owe_delivery};
 use crate::definition::{Kind, Mode, Rights};
-use crate::event::{Compaction, Limit, Pause, Purpose, Retry, Spawn};
+use crate::event::{Breach, Compaction, Limit, Pause, Purpose, Retry, Spawn};
 use crate::id::{AgentId, CallId, Seq};
 use crate::input::Failure;
 use crate::limits::LATEST_BYTES_MAX;
 use crate::message::{Body, Line, Reply, headline};
 use crate::receipt::{Receipt, Tally};
 use crate::state::{
-    Account, Agent, Call, CallState, End, Grace, Link, Owed, Phase, Session, Spend, Thought, Turn,
+    Account, Agent, Call, CallState, End, Link, Owed, Phase, Session, Spend, Thought, Turn,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -66,7 +66,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         limits: spawn.limits.clone(),
         turns_used: 0,
         account: Account::default(),
-        grace: Grace::Unused,
+        last_turn: None,
         squeezed: false,
         tally: Tally::default(),
         live: BTreeSet::new(),
@@ -171,7 +171,7 @@ pub(super) fn begin_turn(
     purpose: Purpose,
     reads: &[Seq],
     reserved: Spend,
-    grace: bool,
+    grace: Option<&Breach>,
 ) {
     let seq = session.seq;
     if let Some(agent) = session.agents.get_mut(id.index()) {
@@ -192,9 +192,12 @@ pub(super) fn begin_turn(
             agent.turns_used += 1;
             agent.tally.turns += 1;
         }
-        if grace {
-            agent.grace = Grace::Last;
+        if let Some(breach) = grace {
+            agent.last_turn = Some(breach.clone());
         }
+    }
+    if let Some(breach) = grace.filter(|breach| breach.limit == Limit::Time) {
+        ledger::allow_grace(session, breach);
     }
     ledger::reserve(session, id, reserved);
     session.owed.insert(seq, Owed::Model(id));
@@ -265,6 +268,14 @@ pub(super) fn fault(session: &mut Session, id: AgentId, failure: &Failure) {
     drop_turn(session, id);
     if let Some(agent) = session.agents.get_mut(id.index()) {
         agent.fault = Some(Pause::Model(failure.clone()));
+    }
+}
+
+pub(super) fn overflow(session: &mut Session, id: AgentId) {
+    drop_turn(session, id);
+    let window = session.agent(id).map(|agent| session.model_spec(&agent.model).window_tokens);
+    if let (Some(agent), Some(window)) = (session.agents.get_mut(id.index()), window) {
+        agent.context_tokens = agent.context_tokens.max(window);
     }
 }
 

@@ -2,6 +2,7 @@
 //! passes through [`settle`], so a waiting agent holds no slot and its clock stands still.
 
 use crate::definition::Mode;
+use crate::event::Breach;
 use crate::id::AgentId;
 use crate::message::Usage;
 use crate::state::{Account, Session, Spend, Timer};
@@ -138,23 +139,37 @@ pub(super) fn top_up(session: &mut Session, whose: Option<AgentId>, micro_usd: u
 /// A continued limit counts from here on.
 pub(super) fn renew(session: &mut Session, whose: Option<AgentId>) {
     let now = session.now;
+    adjust(session, whose, |account| {
+        account.tokens_base = account.spent.tokens;
+        account.clock.base_ms = account.clock.read(now);
+    });
+}
+
+/// How long a grace turn may take when time itself was the limit.
+const GRACE_MS: u64 = 60_000;
+
+pub(super) fn allow_grace(session: &mut Session, breach: &Breach) {
+    let now = session.now;
+    adjust(session, breach.of, |account| {
+        let reached = account.clock.read(now).saturating_add(GRACE_MS);
+        account.clock.base_ms = reached.saturating_sub(breach.max);
+    });
+}
+
+/// Changes what a limit is counted from, with its timer kept right.
+fn adjust(session: &mut Session, whose: Option<AgentId>, change: impl FnOnce(&mut Account)) {
     match whose {
         None => {
             stop_tree_timer(session);
-            renew_account(&mut session.tree.account, now);
+            change(&mut session.tree.account);
             start_tree_timer(session);
         }
         Some(id) => {
             stop_timer(session, id);
             if let Some(agent) = session.agents.get_mut(id.index()) {
-                renew_account(&mut agent.account, now);
+                change(&mut agent.account);
             }
             start_timer(session, id);
         }
     }
-}
-
-fn renew_account(account: &mut Account, now: crate::id::Time) {
-    account.tokens_base = account.spent.tokens;
-    account.clock.base_ms = account.clock.read(now);
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::Step;
 use super::delegate::Tool;
+use super::limit::limit_words;
 use crate::definition::Class;
 use crate::event::Event;
 use crate::id::{AgentId, CallId, Key};
@@ -14,7 +15,7 @@ use crate::limits::RESULT_BYTES_MAX;
 use crate::message::{Output, Who, clip};
 use crate::policy::{Ruling, judge};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Call, CallState, Grace, Owed, Phase};
+use crate::state::{Call, CallState, Owed, Phase};
 
 /// Whether the next call's turn has come.
 enum Next {
@@ -60,7 +61,7 @@ impl Step<'_> {
         let Some(agent) = self.session.agent(id) else { return Next::Waits };
         let Some(call) = agent.call(call_id) else { return Next::Waits };
         let tool = Tool::named(&call.name);
-        if agent.grace == Grace::Last && tool != Some(Tool::Complete) {
+        if agent.last_turn.is_some() && tool != Some(Tool::Complete) {
             return self.resolve(id, call_id, Output::error("not run: this was your last turn"));
         }
         if !call.arguments.is_object() {
@@ -202,10 +203,7 @@ impl Step<'_> {
     /// `complete`: what was called before it has run, what comes after it does not.
     pub(super) fn complete(&mut self, id: AgentId, call: CallId, result: String) {
         let Some(agent) = self.session.agent(id) else { return };
-        let why = match agent.grace {
-            Grace::Unused => Why::Completed,
-            Grace::Last => self.limit_words(id),
-        };
+        let why = agent.last_turn.as_ref().map_or(Why::Completed, limit_words);
         self.give(id, call, Output::ok("completed"));
         let rest = self.open_calls(id);
         for call in rest {
@@ -226,7 +224,7 @@ impl Step<'_> {
             let state = self.session.agent(id).and_then(|agent| agent.call(call));
             match state.map(|call| call.state.clone()) {
                 Some(CallState::Asked(ask)) => self.withdraw(ask, "cancelled"),
-                Some(CallState::Child(child)) => {
+                Some(CallState::Child(child)) if self.live_agent(child).is_ok() => {
                     let text = format!("cancelled by {by}");
                     self.stop(child, &text, by);
                     continue;
@@ -235,6 +233,7 @@ impl Step<'_> {
                     CallState::Pending
                     | CallState::Approved
                     | CallState::Running { .. }
+                    | CallState::Child(_)
                     | CallState::Awaiting(_)
                     | CallState::Returned(_),
                 )

@@ -13,7 +13,7 @@ use crate::input::{Command, Refusal};
 use crate::limits::INPUT_BYTES_MAX;
 use crate::message::{Output, Source, Who, clip};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Agent, Grace, Link, Phase};
+use crate::state::{Agent, Link, Phase};
 
 impl Step<'_> {
     pub(super) fn commanded(&mut self, by: Who, command: Command) -> Result<(), Refusal> {
@@ -163,7 +163,7 @@ impl Step<'_> {
             let state = state_word(self.session, agent).word().into();
             return Err(Refusal::Busy { agent: id, state });
         }
-        self.think(id, Purpose::Summary { resume: false }, Grace::Unused);
+        self.think(id, Purpose::Summary { resume: false }, None);
         Ok(())
     }
 }

@@ -204,8 +204,8 @@ impl Step<'_> {
             definition: digest,
             after,
         };
-        let waits = !spawn.after.is_empty();
         self.emit(Event::Spawned(Box::new(spawn)));
+        let waits = self.session.agent(child).is_some_and(|agent| !agent.after.is_empty());
         let text = clip(request.brief, INPUT_BYTES_MAX);
         let note = Note { source: Source::Brief, text, input: None, receipt: None };
         self.emit(Event::Heard { agent: child, note });

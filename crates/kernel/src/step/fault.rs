@@ -14,7 +14,7 @@ use crate::input::{Failure, FailureKind, Refusal};
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
 use crate::message::Who;
 use crate::receipt::{Outcome, Why};
-use crate::state::{Grace, Owed, Phase};
+use crate::state::{Owed, Phase};
 
 impl Step<'_> {
     pub(super) fn failed(&mut self, key: Key, mut failure: Failure) -> Result<(), Refusal> {
@@ -36,11 +36,11 @@ impl Step<'_> {
             self.emit(Event::Retrying(Box::new(retry)));
             return Ok(());
         }
-        let compactable = thought.purpose == Purpose::Answer && !agent.squeezed;
+        let fresh = !agent.squeezed && agent.last_turn.is_none();
+        let compactable = thought.purpose == Purpose::Answer && fresh;
         if failure.kind == FailureKind::ContextTooLong && compactable {
-            let grace = agent.grace;
-            self.emit(Event::TurnDropped { agent: id, by: Who::Runtime });
-            self.think(id, Purpose::Summary { resume: grace == Grace::Unused }, grace);
+            self.emit(Event::Overflowed { agent: id });
+            self.ready.push_back(id);
             return Ok(());
         }
         self.emit(Event::Faulted { agent: id, failure: failure.clone() });
@@ -56,7 +56,7 @@ impl Step<'_> {
             let text = format!("The model call failed: {failure}.");
             let to = self.session.reply_to.clone();
             self.emit(Event::Spoke { agent: id, text, to });
-        } else if agent.mode == Mode::Worker && agent.grace == Grace::Unused {
+        } else if agent.mode == Mode::Worker && agent.last_turn.is_none() {
             self.pause(id, Pause::Model(failure));
         } else {
             let text = format!("the model call failed: {failure}");

@@ -12,7 +12,7 @@ use crate::event::{Breach, Event, Limit, Pause, Purpose};
 use crate::id::AgentId;
 use crate::message::{Note, Source, Who};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Account, Agent, Grace, Spend, Timer};
+use crate::state::{Account, Agent, Phase, Spend, Timer};
 
 impl Step<'_> {
     /// The first limit that the next model call of an agent would break: its own turns, then
@@ -63,39 +63,27 @@ impl Step<'_> {
     pub(super) fn stop_at_limit(&mut self, id: AgentId, breach: Breach) {
         let Some(agent) = self.session.agent(id) else { return };
         let present = self.session.world.audience == Audience::Present;
-        if agent.is_main() {
+        if agent.is_main() || (present && agent.mode != Mode::Call) {
             self.pause(id, Pause::Limit(breach));
-        } else if present && agent.mode != Mode::Call {
-            self.pause(id, Pause::Limit(breach));
+        } else if matches!(agent.phase, Phase::Starting { .. }) {
+            // It has nothing to hand over yet.
+            let text = format!("{breach} reached while it was being prepared");
+            self.finish(id, Outcome::Failed, text, limit_words(&breach), Who::Runtime);
         } else {
             let text = format!(
                 "{breach} reached. This is your last turn: call complete with what you have."
             );
             self.tell(id, Source::Runtime, text);
-            self.think(id, Purpose::Answer, Grace::Last);
+            self.think(id, Purpose::Answer, Some(breach));
         }
     }
 
     /// The grace turn was used for something else.
     pub(super) fn fail_at_limit(&mut self, id: AgentId) {
-        let why = self.limit_words(id);
-        let text = match &why {
-            Why::Limit(limit) => format!("{limit} reached before the work was complete"),
-            Why::Completed
-            | Why::Spoke
-            | Why::EndedByPerson
-            | Why::Model(_)
-            | Why::Setup(_)
-            | Why::Stopped(_)
-            | Why::ParentEnded => String::from("stopped at a limit"),
-        };
-        self.finish(id, Outcome::Failed, text, why, Who::Runtime);
-    }
-
-    /// Names the limit that an agent on its grace turn has reached.
-    pub(super) fn limit_words(&self, id: AgentId) -> Why {
-        let breach = self.breach(id).map(|breach| breach.to_string());
-        Why::Limit(breach.unwrap_or_else(|| "limit".into()))
+        let breach = self.session.agent(id).and_then(|agent| agent.last_turn.clone());
+        let Some(breach) = breach else { return };
+        let text = format!("{breach} reached before the work was complete");
+        self.finish(id, Outcome::Failed, text, limit_words(&breach), Who::Runtime);
     }
 
     /// Stops an agent where it can go on, and tells whoever can continue it.
@@ -161,18 +149,25 @@ impl Step<'_> {
         }
     }
 
-    /// Active time ran out in the middle of something: it is dropped, then the limit holds.
+    /// Active time ran out in the middle of something: it is dropped, and the next thing the
+    /// agent wants to do meets the limit.
     fn overtime(&mut self, id: AgentId, of: Option<AgentId>) {
-        self.interrupt(id, &Who::Runtime);
-        let max = match of {
-            Some(id) => self.session.agent(id).and_then(|agent| agent.limits.active_ms_max),
-            None => self.session.world.limits.active_ms_max,
-        };
-        let breach = Breach { limit: Limit::Time, of, max: max.unwrap_or_default() };
-        match self.session.agent(id).map(|agent| agent.grace) {
-            Some(Grace::Last) => self.fail_at_limit(id),
-            Some(Grace::Unused) => self.stop_at_limit(id, breach),
-            None => {}
+        let Some(agent) = self.session.agent(id) else { return };
+        let limits = of.and_then(|of| self.session.agent(of)).map(|agent| &agent.limits);
+        let own = limits.and_then(|limits| limits.active_ms_max);
+        let max = own.or(self.session.world.limits.active_ms_max).unwrap_or_default();
+        if matches!(agent.phase, Phase::Starting { .. }) {
+            self.stop_at_limit(id, Breach { limit: Limit::Time, of, max });
+        } else if agent.last_turn.is_some() {
+            self.fail_at_limit(id);
+        } else {
+            self.interrupt(id, &Who::Runtime);
+            self.ready.push_back(id);
         }
     }
+}
+
+/// Ending at a limit is not plain success, whatever the outcome: the receipt names it.
+pub(super) fn limit_words(breach: &Breach) -> Why {
+    Why::Limit(breach.to_string())
 }

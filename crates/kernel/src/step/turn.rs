@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::Step;
+use super::limit::limit_words;
 use crate::apply::tokens;
 use crate::definition::{Audience, Mode};
-use crate::event::{Compaction, Event, Purpose};
+use crate::event::{Breach, Compaction, Event, Purpose};
 use crate::id::{AgentId, Key};
 use crate::input::Refusal;
 use crate::limits::{
@@ -17,7 +18,7 @@ use crate::limits::{
 };
 use crate::message::{Reply, clip};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Agent, CallState, Grace, Owed, Phase, Spend};
+use crate::state::{Agent, CallState, Owed, Phase, Spend};
 
 impl Step<'_> {
     /// The agent wants to think. It may have to wait for a slot, prepare, stop at a limit or
@@ -36,7 +37,7 @@ impl Step<'_> {
             self.emit(Event::Preparing { agent: id });
             return;
         }
-        if agent.grace == Grace::Last {
+        if agent.last_turn.is_some() {
             self.fail_at_limit(id);
             return;
         }
@@ -48,20 +49,19 @@ impl Step<'_> {
         let full = agent.context_tokens.saturating_mul(100)
             >= spec.window_tokens.saturating_mul(COMPACT_AT_PERCENT);
         if full && !agent.squeezed && !agent.transcript.is_empty() {
-            self.think(id, Purpose::Summary { resume: true }, Grace::Unused);
+            self.think(id, Purpose::Summary { resume: true }, None);
         } else {
-            self.think(id, Purpose::Answer, Grace::Unused);
+            self.think(id, Purpose::Answer, None);
         }
     }
 
-    pub(super) fn think(&mut self, id: AgentId, purpose: Purpose, grace: Grace) {
+    pub(super) fn think(&mut self, id: AgentId, purpose: Purpose, grace: Option<Breach>) {
         let Some(agent) = self.session.agent(id) else { return };
         let reads = match purpose {
             Purpose::Answer => agent.readable().map(|(key, _)| *key).collect(),
             Purpose::Summary { .. } => Vec::new(),
         };
         let reserved = self.estimate(agent);
-        let grace = grace == Grace::Last;
         self.emit(Event::TurnBegan { agent: id, purpose, reads, reserved, grace });
     }
 
@@ -142,21 +142,18 @@ impl Step<'_> {
     /// their last words are their result, unless children still work for them.
     fn spoke_and_rests(&mut self, id: AgentId, text: String) {
         let Some(agent) = self.session.agent(id) else { return };
-        if has_readable(Some(agent)) && agent.grace == Grace::Unused {
+        if has_readable(Some(agent)) && agent.last_turn.is_none() {
             self.ready.push_back(id);
             return;
         }
         let heard = agent.mode == Mode::Floor && self.session.world.audience == Audience::Present;
-        if agent.is_main() || (heard && agent.grace == Grace::Unused) {
+        if agent.is_main() || (heard && agent.last_turn.is_none()) {
             return;
         }
-        if agent.grace == Grace::Unused && self.has_progress_below(id) {
+        if agent.last_turn.is_none() && self.has_progress_below(id) {
             return;
         }
-        let why = match agent.grace {
-            Grace::Unused => Why::Spoke,
-            Grace::Last => self.limit_words(id),
-        };
+        let why = agent.last_turn.as_ref().map_or(Why::Spoke, limit_words);
         self.finish(id, Outcome::Done, text, why, crate::message::Who::Agent(id));
     }
 

@@ -262,7 +262,7 @@ impl Stage {
             Event::Prepared { agent } => format!("{} is prepared", name(agent)),
             Event::TurnBegan { agent, purpose, reads, grace, .. } => {
                 let reads = reads.iter().map(|seq| seq.0.to_string()).collect::<Vec<_>>();
-                let grace = if *grace { ", grace turn" } else { "" };
+                let grace = if grace.is_some() { ", grace turn" } else { "" };
                 let what = if *purpose == Purpose::Answer { "thinks" } else { "summarises" };
                 format!("{} {what}, reads [{}]{grace}", name(agent), reads.join(" "))
             }
@@ -288,6 +288,7 @@ impl Stage {
                 format!("{} retries, try {attempt}{hold}: {failure}", name(&it.agent))
             }
             Event::Faulted { agent, failure } => format!("{} faulted: {failure}", name(agent)),
+            Event::Overflowed { agent } => format!("{} overflowed its context", name(agent)),
             Event::TurnDropped { agent, by } => {
                 format!("{} dropped its turn, by {by}", name(agent))
             }

@@ -1,0 +1,375 @@
+//! The world: a live session, its journal, the tasks that run outside, and what they did. Acts
+//! are symbolic (the first call of agent 3, the second open ask), so that a list of acts stays
+//! meaningful when some are left out.
+
+use super::choose::Rng;
+use super::laws::Laws;
+use locum_kernel::{
+    AgentId, AgentLimits, Audience, Class, Command, Config, Definition, Effect, Entry, Failure,
+    Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply, Rights, Seq,
+    Session, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed, prompt, step, view,
+};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Say(Message),
+    Reply(AgentId, Reply),
+    Fail(AgentId, Failure),
+    Ran(AgentId, usize, Output),
+    Prepared(AgentId, Option<String>),
+    Delivered(Option<String>),
+    /// The nth open ask, and whether to answer it a second time at once.
+    Answer(usize, Verdict, bool),
+    Command(Command),
+    DropInput(usize),
+    EditInput(usize),
+    /// An answer to something that was owed once.
+    Echo(usize),
+    Pass(u64),
+    /// The process dies after its last append, or, if `lost`, before the next one.
+    Crash {
+        lost: bool,
+    },
+}
+
+pub(crate) struct World {
+    pub(crate) session: Session,
+    replica: Session,
+    journal: Vec<Entry>,
+    pub(crate) now: Time,
+    config: Config,
+    laws: Laws,
+    running: BTreeMap<Key, Effect>,
+    /// Keys that were answered or dropped.
+    pub(crate) old_keys: Vec<Key>,
+    lose_next: bool,
+    steps: u64,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Result<World, String> {
+        let config = config(&mut Rng(seed ^ 0x5eed));
+        let mut world = World {
+            session: Session::new(),
+            replica: Session::new(),
+            journal: Vec::new(),
+            now: Time(1_000),
+            laws: Laws::new(&config),
+            config,
+            running: BTreeMap::new(),
+            old_keys: Vec::new(),
+            lose_next: false,
+            steps: 0,
+        };
+        let config = Box::new(world.config.clone());
+        world.input(Input::Configured(config))?;
+        Ok(world)
+    }
+
+    pub(crate) fn audience(&self) -> Audience {
+        self.config.audience
+    }
+
+    pub(crate) fn effects(&self) -> impl Iterator<Item = &Effect> {
+        self.running.values()
+    }
+
+    /// Whether the governor lets this start yet.
+    pub(crate) fn is_due(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
+                *not_before <= self.now
+            }
+            Effect::RunTool { .. } | Effect::Prepare { .. } => true,
+        }
+    }
+
+    pub(crate) fn perform(&mut self, act: &Act) -> Result<(), String> {
+        let by = || Who::Person("ann".into());
+        match act {
+            Act::Say(message) => self.input(Input::Said(message.clone())),
+            Act::Reply(agent, reply) => match self.model_key(*agent) {
+                Some(key) => self.input(Input::Replied { key, reply: reply.clone() }),
+                None => Ok(()),
+            },
+            Act::Fail(agent, failure) => match self.model_key(*agent) {
+                Some(key) => self.input(Input::Failed { key, failure: failure.clone() }),
+                None => Ok(()),
+            },
+            Act::Ran(agent, nth, output) => match self.tool_key(*agent, *nth) {
+                Some(key) => self.input(Input::Ran { key, output: output.clone() }),
+                None => Ok(()),
+            },
+            Act::Prepared(agent, error) => {
+                let key = self.find(|effect| {
+                    matches!(effect, Effect::Prepare { agent: of, .. } if of == agent)
+                });
+                let error = error.clone();
+                key.map_or(Ok(()), |key| self.input(Input::Prepared { key, error }))
+            }
+            Act::Delivered(error) => {
+                let key = self.find(|effect| matches!(effect, Effect::Deliver { .. }));
+                let error = error.clone();
+                key.map_or(Ok(()), |key| self.input(Input::Delivered { key, error }))
+            }
+            Act::Answer(nth, verdict, twice) => self.answer(*nth, verdict, *twice),
+            Act::Command(command) => {
+                self.input(Input::Commanded { by: by(), command: command.clone() })
+            }
+            Act::DropInput(nth) => match self.waiting(*nth) {
+                Some(input) => self.input(Input::Dropped { input, by: by() }),
+                None => Ok(()),
+            },
+            Act::EditInput(nth) => match self.waiting(*nth) {
+                Some(input) => self.input(Input::Edited { input, text: "edited".into() }),
+                None => Ok(()),
+            },
+            Act::Echo(nth) => self.echo(*nth),
+            Act::Pass(ms) => {
+                self.now = self.now.plus_ms(*ms);
+                let due = locum_kernel::deadline(&self.session).is_some_and(|at| at <= self.now);
+                if due { self.input(Input::Ticked) } else { Ok(()) }
+            }
+            Act::Crash { lost: true } => {
+                self.lose_next = true;
+                Ok(())
+            }
+            Act::Crash { lost: false } => self.crash(),
+        }
+    }
+
+    fn answer(&mut self, nth: usize, verdict: &Verdict, twice: bool) -> Result<(), String> {
+        let asks = view(&self.session, self.now).asks;
+        let Some(card) = asks.get(nth % asks.len().max(1)) else { return Ok(()) };
+        let ask = card.id;
+        let answer = |by: &str| Input::Answered {
+            ask,
+            verdict: verdict.clone(),
+            by: Who::Person(by.into()),
+            digest: None,
+        };
+        self.input(answer("ann"))?;
+        if twice && !view(&self.session, self.now).asks.iter().any(|card| card.id == ask) {
+            let before = self.session.seq();
+            self.input(answer("bob"))?;
+            if self.session.seq() != before {
+                return Err(format!("{ask} was answered twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn echo(&mut self, nth: usize) -> Result<(), String> {
+        let Some(key) = self.old_keys.get(nth % self.old_keys.len().max(1)).copied() else {
+            return Ok(());
+        };
+        if self.running.contains_key(&key) {
+            return Ok(());
+        }
+        let before = self.session.seq();
+        self.input(Input::Replied { key, reply: Reply::default() })?;
+        self.input(Input::Ran { key, output: Output::ok("again") })?;
+        if self.session.seq() != before {
+            return Err(format!("a stale answer to {key} was taken"));
+        }
+        Ok(())
+    }
+
+    fn waiting(&self, nth: usize) -> Option<InputId> {
+        let queue = view(&self.session, self.now).queue;
+        queue.get(nth % queue.len().max(1)).map(|wait| wait.input)
+    }
+
+    fn find(&self, wanted: impl Fn(&Effect) -> bool) -> Option<Key> {
+        self.running.values().find(|effect| wanted(effect)).map(Effect::key)
+    }
+
+    fn model_key(&self, agent: AgentId) -> Option<Key> {
+        self.find(|effect| matches!(effect, Effect::CallModel { agent: of, .. } if *of == agent))
+    }
+
+    fn tool_key(&self, agent: AgentId, nth: usize) -> Option<Key> {
+        let mine = self.running.values().filter(
+            |effect| matches!(effect, Effect::RunTool { agent: of, .. } if *of == agent),
+        );
+        let keys: Vec<Key> = mine.map(Effect::key).collect();
+        keys.get(nth % keys.len().max(1)).copied()
+    }
+
+    /// One decision: step, append, reconcile. A refusal must have changed nothing.
+    fn input(&mut self, input: Input) -> Result<(), String> {
+        self.steps += 1;
+        let thorough = self.steps % 8 == 0;
+        let before = thorough.then(|| self.session.clone());
+        let first = Seq(self.session.seq().0 + 1);
+        let said = match &input {
+            Input::Said(message) => Some(message.clone()),
+            _ => None,
+        };
+        match step(&mut self.session, self.now, input) {
+            Err(refusal) => {
+                if before.is_some_and(|before| before != self.session)
+                    || self.session.seq().0 + 1 != first.0
+                {
+                    return Err(format!("refused ({refusal}) but changed the session"));
+                }
+                let full = matches!(refusal, Refusal::InboxFull { .. } | Refusal::QueueFull { .. });
+                self.laws.refused(said.as_ref(), full || !matches!(refusal, Refusal::Duplicate { .. }));
+                return Ok(());
+            }
+            Ok(events) if self.lose_next => {
+                drop(events);
+                self.lose_next = false;
+                return self.crash();
+            }
+            Ok(events) if events.is_empty() => return Ok(()),
+            Ok(events) => {
+                let entry = Entry { v: VERSION, seq: first, at: self.now, events };
+                self.laws.observe(&entry, said.as_ref())?;
+                fold(&mut self.replica, &entry).map_err(|why| why.to_string())?;
+                self.journal.push(entry);
+            }
+        }
+        self.session.check()?;
+        if thorough && self.replica != self.session {
+            return Err("fold(journal) is not the live state".into());
+        }
+        self.reconcile()
+    }
+
+    /// Starts what is owed and not running, drops what runs and is no longer owed.
+    fn reconcile(&mut self) -> Result<(), String> {
+        let wanted: BTreeMap<Key, Effect> =
+            owed(&self.session).into_iter().map(|effect| (effect.key(), effect)).collect();
+        let gone: Vec<Key> =
+            self.running.keys().filter(|key| !wanted.contains_key(key)).copied().collect();
+        self.old_keys.extend(&gone);
+        for (key, effect) in &wanted {
+            if !self.running.contains_key(key) {
+                self.laws.starts(&self.session, effect)?;
+                if let Effect::CallModel { agent, .. } = effect {
+                    prompt(&self.session, *agent, self.now).ok_or("no request")?;
+                }
+            }
+        }
+        self.running = wanted;
+        Ok(())
+    }
+
+    /// Only the journal is left. Whatever ran outside is gone, its answers with it.
+    fn crash(&mut self) -> Result<(), String> {
+        let mut risen = Session::new();
+        for entry in &self.journal {
+            let text = serde_json::to_string(entry).map_err(|why| why.to_string())?;
+            let read: Entry = serde_json::from_str(&text).map_err(|why| why.to_string())?;
+            fold(&mut risen, &read).map_err(|why| why.to_string())?;
+        }
+        if risen != self.replica {
+            return Err("the journal does not fold to the state before the crash".into());
+        }
+        self.session = risen;
+        self.old_keys.extend(self.running.keys());
+        self.running.clear();
+        self.laws.crashed();
+        self.input(Input::Restarted { captured: Vec::new() })
+    }
+
+    /// At the end nothing is owed, asked, queued or held, and nobody but main is left.
+    pub(crate) fn has_settled(&self) -> Result<(), String> {
+        let view = view(&self.session, self.now);
+        let alive = view.agents.iter().filter(|row| row.result.is_none() && row.parent.is_some());
+        let alive: Vec<String> = alive.map(|row| format!("{} {:?}", row.path, row.state)).collect();
+        let left = [
+            (!alive.is_empty()).then(|| format!("agents are left: {alive:?}")),
+            (!self.running.is_empty()).then(|| format!("owed: {:?}", self.running.values())),
+            (!view.asks.is_empty()).then(|| format!("asks: {:?}", view.asks)),
+            (!view.queue.is_empty()).then(|| format!("queue: {:?}", view.queue)),
+            (view.slots.held > 0).then(|| "a slot is held".to_string()),
+            (view.stack.len() > 1).then(|| format!("stack: {:?}", view.stack)),
+            (self.replica != self.session).then(|| "fold(journal) is not the state".to_string()),
+        ];
+        if let Some(what) = left.into_iter().flatten().next() {
+            return Err(format!("not settled: {what}"));
+        }
+        self.laws.at_the_end(&self.journal)
+    }
+}
+
+fn tool(name: &str, class: Class) -> ToolSpec {
+    let subject = Some("path".into());
+    ToolSpec { name: name.into(), class, idempotent: class == Class::Read, subject, timeout_ms: None }
+}
+
+fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
+    let some = |rng: &mut Rng| {
+        let classes = Class::ALL.into_iter().filter(|_| rng.below(4) < 3);
+        Rights::only(&classes.collect::<Vec<_>>())
+    };
+    let mut one_in = |n: u64| rng.below(n) == 0;
+    let (narrow, own, setup, parallel) = (one_in(3), one_in(4), one_in(4), one_in(2));
+    let limits = AgentLimits {
+        turns_max: one_in(3).then_some(3),
+        tokens_max: one_in(8).then_some(12_000),
+        micro_usd_max: one_in(8).then_some(60_000),
+        active_ms_max: one_in(3).then_some(40_000),
+    };
+    let ceiling = if narrow { some(rng) } else { Rights::all() };
+    let uses = if own { some(rng) } else { Rights::all() };
+    let model = (rng.below(3) == 0).then(|| "other/model".to_string());
+    Definition {
+        name: name.into(),
+        kind,
+        about: String::new(),
+        instructions: String::new(),
+        model,
+        ceiling,
+        uses,
+        limits,
+        parallel_reads: parallel,
+        setup,
+    }
+}
+
+fn config(rng: &mut Rng) -> Config {
+    let mut main = definition("main", Kind::Main, rng);
+    (main.ceiling, main.uses, main.setup) = (Rights::all(), Rights::all(), false);
+    let small = |rng: &mut Rng, least: u32, span: u64| least + u32::try_from(rng.below(span)).unwrap_or(0);
+    let priced = ModelSpec {
+        window_tokens: 3_000,
+        output_tokens_max: 200,
+        input_price: Some(3_000_000),
+        output_price: Some(15_000_000),
+    };
+    Config {
+        session: "sim".into(),
+        main,
+        model: "test/model".into(),
+        audience: if rng.below(3) == 0 { Audience::Absent } else { Audience::Present },
+        mode: [PolicyMode::Ask, PolicyMode::Ask, PolicyMode::Edits, PolicyMode::Plan, PolicyMode::Auto]
+            [usize::try_from(rng.below(5)).unwrap_or(0)],
+        rules: Vec::new(),
+        limits: TreeLimits {
+            slots: small(rng, 1, 3),
+            depth_max: small(rng, 1, 4),
+            width_max: small(rng, 2, 5),
+            spawns_max: small(rng, 4, 12),
+            turns_max: small(rng, 3, 8),
+            tokens_max: (rng.below(6) == 0).then_some(30_000),
+            micro_usd_max: (rng.below(6) == 0).then_some(200_000),
+            active_ms_max: (rng.below(6) == 0).then_some(200_000),
+        },
+        tools: vec![
+            tool("read", Class::Read),
+            tool("write", Class::Write),
+            tool("exec", Class::Exec),
+            tool("fetch", Class::Network),
+        ],
+        definitions: vec![
+            definition("alpha", Kind::Agent, rng),
+            definition("beta", Kind::Skill, rng),
+            definition("gamma", Kind::Recipe, rng),
+        ],
+        models: BTreeMap::from([("test/model".to_string(), priced)]),
+    }
+}
