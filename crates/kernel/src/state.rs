@@ -366,6 +366,28 @@ impl Session {
         self.agents.get(id.index())
     }
 
+    /// Everybody, in order of birth.
+    #[must_use]
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// Who holds or has lent the floor, main first.
+    #[must_use]
+    pub fn stack(&self) -> &[AgentId] {
+        &self.stack
+    }
+
+    /// The open asks, oldest first.
+    pub fn asks(&self) -> impl Iterator<Item = &Ask> {
+        self.asks.values()
+    }
+
+    /// The inputs that wait, first in line first.
+    pub fn waiting(&self) -> impl Iterator<Item = InputId> {
+        self.queue.iter().map(|waiting| waiting.input)
+    }
+
     /// Who hears the person.
     pub(crate) fn top(&self) -> AgentId {
         self.stack.last().copied().unwrap_or(AgentId::MAIN)

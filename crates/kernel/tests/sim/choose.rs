@@ -2,8 +2,8 @@
 
 use super::world::{Act, World};
 use locum_kernel::{
-    AgentId, Audience, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply,
-    Rights, Scope, State, To, Urgency, Usage, Use, Verdict, view,
+    AgentId, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply,
+    Rights, Scope, To, Urgency, Usage, Use, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -54,10 +54,7 @@ impl Chooser {
                 let effect = (*self.rng.pick(&due)).clone();
                 self.answer_effect(world, &effect)
             }
-            60..=74 => {
-                let verdict = self.verdict();
-                Act::Answer(self.rng.index(8), verdict, self.rng.below(4) == 0)
-            }
+            60..=74 => self.answer(world),
             75..=80 => Act::Command(self.command(world)),
             81 => Act::DropInput(self.rng.index(4)),
             82 => Act::EditInput(self.rng.index(4)),
@@ -69,7 +66,7 @@ impl Chooser {
 
     /// People answer everything, models finish, tools return; whoever is left is sent home.
     fn wind_down(&mut self, world: &World) -> Option<Act> {
-        let view = view(&world.session, world.now);
+        let session = &world.session;
         if let Some(effect) = world.effects().find(|effect| world.is_due(effect)) {
             return Some(match effect {
                 Effect::CallModel { agent, .. } => Act::Reply(*agent, self.last_words(*agent)),
@@ -87,18 +84,18 @@ impl Chooser {
             };
             return Some(Act::Pass(wait.max(1)));
         }
-        if !view.asks.is_empty() {
+        if session.asks().next().is_some() {
             let deny = Verdict::Deny { message: None };
             return Some(Act::Answer(0, deny, false));
         }
         if let Some(at) = locum_kernel::deadline(&world.session) {
             return Some(Act::Pass(at.since(world.now).max(1)));
         }
-        if view.stack.len() > 1 {
+        if session.stack().len() > 1 {
             return Some(Act::Command(Command::Back));
         }
-        let left = view.agents.iter().find(|row| row.parent.is_some() && row.result.is_none());
-        left.map(|row| Act::Command(Command::Cancel { agent: row.id, why: "home".into() }))
+        let left = session.agents().iter().skip(1).find(|agent| !agent.has_ended());
+        left.map(|agent| Act::Command(Command::Cancel { agent: agent.id(), why: "home".into() }))
     }
 
     fn last_words(&mut self, agent: AgentId) -> Reply {
@@ -115,8 +112,7 @@ impl Chooser {
         self.said += 1;
         let repeat = self.rng.below(6) == 0;
         let id = if repeat { self.rng.below(self.said) + 1 } else { self.said };
-        let view = view(&world.session, world.now);
-        let someone = self.rng.pick(&view.agents).id;
+        let someone = self.rng.pick(world.session.agents()).id();
         Message {
             channel: "chat".into(),
             sender: (*self.rng.pick(&["ann", "bob"])).into(),
@@ -179,7 +175,7 @@ impl Chooser {
     }
 
     fn reply(&mut self, world: &World, agent: AgentId) -> Reply {
-        let many = *self.rng.pick(&[0, 1, 1, 1, 2, 3, 4]);
+        let many = *self.rng.pick(&[0, 1, 1, 1, 2, 2, 3, 4]);
         let calls = (0..many).map(|_| self.call(world, agent)).collect();
         let usage = Usage { input: self.rng.below(900), output: 20, ..Usage::default() };
         let micro_usd = (self.rng.below(3) > 0).then_some(2_000);
@@ -187,11 +183,11 @@ impl Chooser {
     }
 
     fn call(&mut self, world: &World, agent: AgentId) -> Use {
-        let view = view(&world.session, world.now);
-        let someone = self.rng.pick(&view.agents).id.to_string();
-        let definition = (*self.rng.pick(&["alpha", "beta", "gamma", "reader", "nobody"])).to_string();
+        let someone = self.rng.pick(world.session.agents()).id().to_string();
+        let names = ["alpha", "beta", "gamma", "alpha", "beta", "gamma", "reader", "nobody"];
+        let definition = (*self.rng.pick(&names)).to_string();
         let path = format!("f{}", self.rng.below(2));
-        match self.rng.below(24) {
+        match self.rng.below(28) {
             0..=2 => call("read", json!({ "path": path })),
             3..=5 => call("write", json!({ "path": path })),
             6 | 7 => call("exec", json!({ "path": path })),
@@ -216,6 +212,8 @@ impl Chooser {
             }
             21 => call("agent_close", json!({ "agent_id": someone })),
             22 => call("complete", json!({ "result": format!("result of {agent}") })),
+            23 => call("wait", json!({ "mode": "all", "timeout_s": 60 })),
+            24..=26 => call("spawn_agent", json!({ "agent": definition, "message": "go" })),
             _ => (*self.rng.pick(&[
                 call("no_such_tool", json!({})),
                 call("read", Value::String("{\"path".into())),
@@ -226,8 +224,24 @@ impl Chooser {
         }
     }
 
-    fn verdict(&mut self) -> Verdict {
-        match self.rng.below(10) {
+    /// Mostly a verdict that fits; sometimes one that does not.
+    fn answer(&mut self, world: &World) -> Act {
+        let asks: Vec<_> = world.session.asks().collect();
+        let nth = self.rng.index(8);
+        let kind = asks.get(nth % asks.len().max(1)).map(|ask| &ask.kind);
+        let fits = match kind {
+            Some(AskKind::Approval { .. }) => self.rng.below(6),
+            Some(AskKind::Question { .. }) => 6,
+            Some(AskKind::Continue { .. }) => 8,
+            Some(AskKind::Budget { .. }) => 9,
+            None => self.rng.below(10),
+        };
+        let choice = if self.rng.below(5) == 0 { self.rng.below(10) } else { fits };
+        Act::Answer(nth, self.verdict(choice), self.rng.below(4) == 0)
+    }
+
+    fn verdict(&mut self, choice: u64) -> Verdict {
+        match choice {
             0..=4 => Verdict::Allow {
                 scope: *self.rng.pick(&[Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]),
                 arguments: (self.rng.below(5) == 0).then(|| json!({ "path": "edited" })),
@@ -242,18 +256,16 @@ impl Chooser {
     }
 
     fn command(&mut self, world: &World) -> Command {
-        let view = view(&world.session, world.now);
-        let row = self.rng.pick(&view.agents);
-        let agent = row.id;
+        // Those who live are more interesting than those who have ended.
+        let live: Vec<_> = world.session.agents().iter().filter(|it| !it.has_ended()).collect();
+        let agent = self.rng.pick(&live).id();
         match self.rng.below(9) {
             0 => Command::Back,
             1 => Command::Done { text: "enough".into() },
             2 | 3 => Command::Foreground { agent },
             4 => Command::Background,
             5 => Command::Cancel { agent, why: String::new() },
-            6 if world.audience() == Audience::Present || row.state == State::Paused => {
-                Command::Continue { agent, text: None }
-            }
+            6 => Command::Continue { agent, text: None },
             7 => Command::Narrow { agent, to: Rights::only(&[Class::Read, Class::Delegate]) },
             _ => Command::Compact { agent },
         }

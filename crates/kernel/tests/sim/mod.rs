@@ -16,13 +16,16 @@ pub(crate) struct Failure {
 }
 
 /// Acts in which anything may happen, then as many again in which all wind down.
-const LIVELY: usize = 70;
+const LIVELY: usize = 90;
 const TIRED: usize = 600;
 
 pub(crate) fn run(seed: u64) -> Result<(), Failure> {
     let mut chooser = Chooser::new(seed);
     let mut acts = Vec::new();
-    let outcome = catch_unwind(AssertUnwindSafe(|| live(seed, &mut chooser, &mut acts)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(seed)?;
+        live(&mut world, &mut chooser, &mut acts)
+    }));
     let why = match outcome {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(why)) => why,
@@ -31,11 +34,24 @@ pub(crate) fn run(seed: u64) -> Result<(), Failure> {
     Err(Failure { why, acts, world: seed })
 }
 
-fn live(seed: u64, chooser: &mut Chooser, acts: &mut Vec<Act>) -> Result<(), String> {
-    let mut world = World::new(seed)?;
+/// The names of the facts a seed's journal holds.
+pub(crate) fn events_of(seed: u64) -> Vec<String> {
+    let mut world = World::new(seed).expect("a world");
+    let mut chooser = Chooser::new(seed);
+    live(&mut world, &mut chooser, &mut Vec::new()).expect("a seed that settles");
+    let events = world.journal().iter().flat_map(|entry| &entry.events);
+    events
+        .map(|event| match serde_json::to_value(event).expect("plain data") {
+            serde_json::Value::String(name) => name,
+            other => other.as_object().and_then(|map| map.keys().next().cloned()).expect("a name"),
+        })
+        .collect()
+}
+
+fn live(world: &mut World, chooser: &mut Chooser, acts: &mut Vec<Act>) -> Result<(), String> {
     for round in 0..LIVELY + TIRED {
         let tired = round >= LIVELY;
-        let Some(act) = chooser.next(&world, tired) else { break };
+        let Some(act) = chooser.next(world, tired) else { break };
         acts.push(act.clone());
         world.perform(&act)?;
     }

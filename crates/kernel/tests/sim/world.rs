@@ -5,7 +5,7 @@
 use super::choose::Rng;
 use super::laws::Laws;
 use locum_kernel::{
-    AgentId, AgentLimits, Audience, Class, Command, Config, Definition, Effect, Entry, Failure,
+    AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry, Failure,
     Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply, Rights, Seq,
     Session, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed, prompt, step, view,
 };
@@ -67,8 +67,8 @@ impl World {
         Ok(world)
     }
 
-    pub(crate) fn audience(&self) -> Audience {
-        self.config.audience
+    pub(crate) fn journal(&self) -> &[Entry] {
+        &self.journal
     }
 
     pub(crate) fn effects(&self) -> impl Iterator<Item = &Effect> {
@@ -140,9 +140,8 @@ impl World {
     }
 
     fn answer(&mut self, nth: usize, verdict: &Verdict, twice: bool) -> Result<(), String> {
-        let asks = view(&self.session, self.now).asks;
-        let Some(card) = asks.get(nth % asks.len().max(1)) else { return Ok(()) };
-        let ask = card.id;
+        let asks: Vec<AskId> = self.session.asks().map(|ask| ask.id).collect();
+        let Some(ask) = asks.get(nth % asks.len().max(1)).copied() else { return Ok(()) };
         let answer = |by: &str| Input::Answered {
             ask,
             verdict: verdict.clone(),
@@ -150,7 +149,7 @@ impl World {
             digest: None,
         };
         self.input(answer("ann"))?;
-        if twice && !view(&self.session, self.now).asks.iter().any(|card| card.id == ask) {
+        if twice && !self.session.asks().any(|open| open.id == ask) {
             let before = self.session.seq();
             self.input(answer("bob"))?;
             if self.session.seq() != before {
@@ -177,8 +176,8 @@ impl World {
     }
 
     fn waiting(&self, nth: usize) -> Option<InputId> {
-        let queue = view(&self.session, self.now).queue;
-        queue.get(nth % queue.len().max(1)).map(|wait| wait.input)
+        let queue: Vec<InputId> = self.session.waiting().collect();
+        queue.get(nth % queue.len().max(1)).copied()
     }
 
     fn find(&self, wanted: impl Fn(&Effect) -> bool) -> Option<Key> {
@@ -311,7 +310,7 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
     let limits = AgentLimits {
         turns_max: one_in(3).then_some(3),
         tokens_max: one_in(8).then_some(12_000),
-        micro_usd_max: one_in(8).then_some(60_000),
+        micro_usd_max: one_in(8).then_some(8_000),
         active_ms_max: one_in(3).then_some(40_000),
     };
     let ceiling = if narrow { some(rng) } else { Rights::all() };
@@ -356,7 +355,7 @@ fn config(rng: &mut Rng) -> Config {
             spawns_max: small(rng, 4, 12),
             turns_max: small(rng, 3, 8),
             tokens_max: (rng.below(6) == 0).then_some(30_000),
-            micro_usd_max: (rng.below(6) == 0).then_some(200_000),
+            micro_usd_max: (rng.below(4) == 0).then_some(20_000),
             active_ms_max: (rng.below(6) == 0).then_some(200_000),
         },
         tools: vec![
