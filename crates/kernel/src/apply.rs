@@ -8,7 +8,6 @@ mod world;
 
 pub(crate) use agent::{provider_of, tokens};
 pub(crate) use call::summary;
-pub(crate) use world::digest_of;
 
 use alloc::collections::VecDeque;
 

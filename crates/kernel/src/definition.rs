@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::limits::{DEPTH_CEILING, TURNS_DEFAULT};
 
 /// How an agent takes part. One thing, three modes, switchable while it runs.
@@ -57,6 +58,14 @@ pub struct Definition {
     /// Something must be prepared (a worktree, a host) before its first turn.
     #[serde(default)]
     pub setup: bool,
+}
+
+impl Definition {
+    /// A definition's identity is its content.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of_bytes(&serde_json::to_vec(self).unwrap_or_default())
+    }
 }
 
 /// What a call can do to the world. Order is by harm.

@@ -20,7 +20,7 @@ use crate::receipt::Receipt;
 use crate::state::{Spend, WaitFor};
 
 /// The version of the journal's words. An entry of a newer version is not folded.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One decision: all of its facts, or none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -301,7 +301,7 @@ pub enum Change {
     },
     Tool(ToolSpec),
     ToolGone(String),
-    /// A definition, journaled whole, once; agents refer to it by digest.
-    Definition(Box<Definition>),
+    /// A definition, journaled whole, once; agents refer to it by the digest of its content.
+    Definition { digest: Digest, definition: Box<Definition> },
     DefinitionGone(String),
 }

@@ -35,6 +35,7 @@ mod prompt;
 mod receipt;
 mod state;
 mod step;
+mod upcast;
 mod view;
 
 pub use apply::{Unfoldable, apply, fold};
@@ -59,4 +60,5 @@ pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
 pub use step::step;
+pub use upcast::Unreadable;
 pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};

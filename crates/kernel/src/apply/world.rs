@@ -1,18 +1,10 @@
 //! Folding what the session was told about the world.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 
 use super::ledger;
-use crate::definition::Definition;
-use crate::digest::Digest;
 use crate::event::Change;
 use crate::state::Session;
-
-/// A definition's identity is its content.
-pub(crate) fn digest_of(definition: &Definition) -> Digest {
-    Digest::of_bytes(&serde_json::to_vec(definition).unwrap_or_default())
-}
 
 pub(super) fn configure(session: &mut Session, changes: &[Change]) {
     for change in changes {
@@ -36,10 +28,9 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
             Change::ToolGone(name) => {
                 world.tools.remove(name);
             }
-            Change::Definition(definition) => {
-                let digest = digest_of(definition);
-                world.catalogue.insert(String::from(&definition.name), digest.clone());
-                world.definitions.insert(digest, Arc::new((**definition).clone()));
+            Change::Definition { digest, definition } => {
+                world.catalogue.insert(definition.name.clone(), digest.clone());
+                world.definitions.insert(digest.clone(), Arc::new((**definition).clone()));
             }
             // Agents made from it keep the words they had: only the name goes.
             Change::DefinitionGone(name) => {

@@ -7,7 +7,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Step;
-use crate::apply::digest_of;
 use crate::definition::{AgentLimits, Class, Config, Definition, Kind, Mode, Rights};
 use crate::event::{Change, Event, Spawn};
 use crate::id::{AgentId, CallId, Key};
@@ -55,7 +54,7 @@ impl Step<'_> {
                 agent: AgentId::MAIN,
                 parent: None,
                 call: None,
-                definition: digest_of(&config.main),
+                definition: config.main.digest(),
                 label: config.main.name.clone(),
                 model: config.main.model.clone().unwrap_or_else(|| config.model.clone()),
                 mode: Mode::Floor,
@@ -145,8 +144,10 @@ fn differences(session: &Session, config: &Config, fresh: bool) -> Vec<Change> {
     let builtin = (!config.definitions.iter().any(|def| def.name == READER)).then_some(&reader);
     let wanted = || config.definitions.iter().chain([&config.main]).chain(builtin);
     for definition in wanted() {
-        if world.catalogue.get(&definition.name) != Some(&digest_of(definition)) {
-            changes.push(Change::Definition(Box::new(definition.clone())));
+        let digest = definition.digest();
+        if world.catalogue.get(&definition.name) != Some(&digest) {
+            let definition = Box::new(definition.clone());
+            changes.push(Change::Definition { digest, definition });
         }
     }
     for name in world.catalogue.keys() {

@@ -59,7 +59,7 @@ impl Chooser {
             81 => Act::DropInput(self.rng.index(4)),
             82 => Act::EditInput(self.rng.index(4)),
             83..=85 => Act::Echo(self.rng.index(64)),
-            86..=89 => Act::Crash { lost: self.rng.below(2) == 0 },
+            86..=88 => Act::Crash { lost: self.rng.below(2) == 0 },
             _ => Act::Pass(*self.rng.pick(&[1, 500, 3_000, 20_000, 70_000])),
         })
     }

@@ -349,7 +349,7 @@ impl Stage {
 
 fn changed(changes: &[Change]) -> String {
     let names = changes.iter().map(|change| match change {
-        Change::Definition(made) => format!("definition {}", made.name),
+        Change::Definition { definition, .. } => format!("definition {}", definition.name),
         Change::DefinitionGone(name) => format!("no definition {name}"),
         Change::Tool(tool) => format!("tool {}", tool.name),
         Change::ToolGone(name) => format!("no tool {name}"),

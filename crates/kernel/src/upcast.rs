@@ -1,0 +1,70 @@
+//! Reading entries of every version there ever was. An old entry is brought up to today's words
+//! before it is folded, so that `apply` knows only one vocabulary.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use serde_json::{Value, json};
+
+use crate::definition::Definition;
+use crate::event::{Entry, VERSION};
+
+impl Entry {
+    /// An entry from its JSON text, whatever version wrote it.
+    pub fn read(text: &str) -> Result<Entry, Unreadable> {
+        // Today's entries begin with today's version: they are parsed once, straight.
+        if text.starts_with(&format!("{{\"v\":{VERSION},")) {
+            return serde_json::from_str(text).map_err(broken);
+        }
+        let mut value: Value = serde_json::from_str(text).map_err(broken)?;
+        let version = value["v"].as_u64().ok_or_else(|| Unreadable::Broken("no version".into()))?;
+        if version > u64::from(VERSION) {
+            return Err(Unreadable::Newer { version });
+        }
+        if version < 2 {
+            from_1_to_2(&mut value);
+        }
+        value["v"] = json!(VERSION);
+        serde_json::from_value(value).map_err(broken)
+    }
+}
+
+fn broken(why: serde_json::Error) -> Unreadable {
+    Unreadable::Broken(why.to_string())
+}
+
+/// Why an entry cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    Newer { version: u64 },
+    Broken(String),
+}
+
+impl core::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Unreadable::Newer { version } => {
+                write!(f, "the journal speaks version {version}, this locum only {VERSION}")
+            }
+            Unreadable::Broken(why) => write!(f, "an entry is damaged: {why}"),
+        }
+    }
+}
+
+/// Version 1 said only whether a turn was the last, not at which limit; and it did not write a
+/// definition's digest beside it.
+fn from_1_to_2(entry: &mut Value) {
+    for event in entry["events"].as_array_mut().into_iter().flatten() {
+        if let Some(turn) = event.get_mut("turn_began") {
+            let limit = json!({ "limit": "turns", "of": turn["agent"], "max": 0 });
+            turn["grace"] = if turn["grace"] == json!(true) { limit } else { Value::Null };
+        }
+        let changes = event.get_mut("configured").and_then(|it| it["changes"].as_array_mut());
+        for change in changes.into_iter().flatten() {
+            let Some(definition) = change.get("definition").cloned() else { continue };
+            if let Ok(typed) = serde_json::from_value::<Definition>(definition.clone()) {
+                let digest = typed.digest();
+                change["definition"] = json!({ "digest": digest, "definition": definition });
+            }
+        }
+    }
+}
