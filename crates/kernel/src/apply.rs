@@ -7,9 +7,11 @@ mod ledger;
 mod world;
 
 pub(crate) use agent::{provider_of, tokens};
-pub(crate) use call::summary;
+pub use call::summary;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::ask::{Ask, Closed};
 use crate::event::{Entry, Event, VERSION};
@@ -74,6 +76,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Heard { agent, note } => hear(session, *agent, note),
         Event::Spawned(spawn) => agent::spawn(session, spawn),
         Event::Lined { agent, returning } => agent::line_up(session, *agent, *returning),
+        Event::Held { agent } => agent::hold(session, *agent),
         Event::Preparing { agent } => agent::prepare(session, *agent),
         Event::Prepared { agent } => agent::prepared(session, *agent),
         Event::TurnBegan { agent, purpose, reads, reserved, grace } => {
@@ -87,12 +90,12 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Compacted(compaction) => agent::compact(session, compaction),
         Event::Asked { agent, call, to, kind } => {
             let id = AskId(session.seq.0);
-            let ask = Ask { id, agent: *agent, call: *call, to: *to, kind: (**kind).clone(), at };
-            call::ask(session, ask);
+            let (agent, call, kind) = (*agent, *call, (**kind).clone());
+            call::ask(session, Ask { id, agent, call, to: *to, kind, at, posted: Vec::new() });
         }
         Event::Settled { ask, verdict, by, input } => {
-            if let Some(input) = input {
-                take(session, *input);
+            if let Some(heard) = input.and_then(|input| take(session, input)) {
+                call::answered_from(session, *ask, heard);
             }
             call::settle(session, *ask, verdict);
             close(session, *ask, verdict.word(), by);
@@ -107,7 +110,9 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Returned { agent, call, output, reads } => {
             call::give_back(session, *agent, *call, output, reads);
         }
-        Event::Spoke { agent, text, to } => agent::speak(session, *agent, text, to.as_deref()),
+        // Faces read it from the journal; channels get a parcel of their own.
+        Event::Spoke { .. } => {}
+        Event::Posted { agent, to, text, ask } => post(session, *agent, to, text, *ask),
         Event::Delivered { key, error } => deliver(session, *key, error.is_some()),
         Event::Paused { agent, why } => agent::pause(session, *agent, why),
         Event::Continued { agent, .. } => agent::resume(session, *agent),
@@ -140,7 +145,6 @@ fn merge(session: &mut Session, input: InputId, message: &Message) {
     if let Some(waiting) = find(&mut session.queue, input) {
         waiting.message.text.push('\n');
         waiting.message.text.push_str(&message.text);
-        waiting.message.reply_to.clone_from(&message.reply_to);
         waiting.at = now;
     }
 }
@@ -161,7 +165,7 @@ fn remember(session: &mut Session, message: &Message, input: InputId) {
     }
     if let Some(id) = dedupe_key(message) {
         session.seen.order.push_back((now, id.clone()));
-        session.seen.ids.insert(id, input);
+        session.seen.ids.insert(id, (input, now));
     }
 }
 
@@ -187,19 +191,36 @@ fn find(queue: &mut VecDeque<Waiting>, input: InputId) -> Option<&mut Waiting> {
 }
 
 /// An input leaves the queue because somebody heard it.
-fn take(session: &mut Session, input: InputId) {
-    let place = session.queue.iter().position(|waiting| waiting.input == input);
-    if let Some(waiting) = place.and_then(|index| session.queue.remove(index)) {
-        session.reply_to = waiting.message.reply_to;
+fn take(session: &mut Session, input: InputId) -> Option<Waiting> {
+    let place = session.queue.iter().position(|waiting| waiting.input == input)?;
+    session.queue.remove(place)
+}
+
+/// Who must be answered: the people of the exchange that begins with this note, or one more of
+/// those of the exchange under way.
+fn expect_answer(session: &mut Session, id: AgentId, note: &Note, heard: Option<Waiting>) {
+    let from: BTreeSet<String> = match &note.source {
+        Source::Child(child) => {
+            session.agent(*child).map(|child| child.reply_to.clone()).unwrap_or_default()
+        }
+        Source::Person { .. } => {
+            heard.and_then(|heard| heard.message.reply_to).into_iter().collect()
+        }
+        Source::Brief | Source::Parent | Source::Runtime => return,
+    };
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        if matches!(agent.phase, Phase::Resting) && agent.inbox.is_empty() {
+            agent.reply_to.clear();
+        }
+        agent.reply_to.extend(from);
     }
 }
 
 fn hear(session: &mut Session, id: AgentId, note: &Note) {
     let seq = session.seq;
-    if let Some(input) = note.input {
-        take(session, input);
-    }
-    let person = matches!(note.source, Source::Person { .. });
+    let heard = note.input.and_then(|input| take(session, input));
+    expect_answer(session, id, note, heard);
+    let person = note.is_from_person();
     let Some(agent) = session.agents.get_mut(id.index()) else { return };
     agent.inbox.push_back((seq, note.clone()));
     if person {
@@ -245,14 +266,12 @@ fn deliver(session: &mut Session, key: Key, failed: bool) {
     }
 }
 
-pub(crate) fn owe_delivery(session: &mut Session, to: &str, agent: AgentId, text: &str) {
-    let delivery = Delivery {
-        to: to.into(),
-        agent,
-        text: text.into(),
-        tries: 0,
-        not_before: session.now,
-        resent: false,
-    };
-    session.owed.insert(session.seq, Owed::Delivery(delivery));
+fn post(session: &mut Session, agent: AgentId, to: &str, text: &str, ask: Option<AskId>) {
+    let key = session.seq;
+    let (to, text, not_before) = (to.into(), text.into(), session.now);
+    let delivery = Delivery { to, agent, text, tries: 0, not_before, resent: false };
+    session.owed.insert(key, Owed::Delivery(delivery));
+    if let Some(ask) = ask.and_then(|id| session.asks.get_mut(&id)) {
+        ask.posted.push(key);
+    }
 }

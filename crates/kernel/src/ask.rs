@@ -20,6 +20,9 @@ pub struct Ask {
     pub to: AskTo,
     pub kind: AskKind,
     pub at: Time,
+    /// Parcels that carry it to channels.
+    #[serde(default)]
+    pub posted: Vec<Key>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +143,9 @@ pub struct Grant {
     pub root: AgentId,
     pub tool: String,
     pub covers: Covers,
+    /// Only those below the root, and only for as long as there are any.
+    #[serde(default)]
+    pub fanout: bool,
     pub expires: Option<Time>,
     pub by: Who,
 }

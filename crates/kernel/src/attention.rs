@@ -3,17 +3,19 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::apply::{provider_of, summary};
+use crate::apply::summary;
 use crate::ask::{Ask, AskKind, AskTo};
 use crate::definition::Mode;
 use crate::id::{AgentId, Time};
 use crate::limits::{LATEST_BYTES_MAX, QUIET_MS, TRIES_MAX};
 use crate::message::headline;
+use crate::owed::starts_at;
 use crate::receipt::Outcome;
-use crate::state::{Agent, Call, CallState, Phase, Session, Thought};
+use crate::state::{Agent, Call, CallState, Link, Phase, Session, Thought};
 
 /// The eleven words for what an agent is doing; the same everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,6 +81,13 @@ pub enum Need {
     TerminalReceipt,
 }
 
+impl Need {
+    #[must_use]
+    pub fn is_for_a_person(self) -> bool {
+        matches!(self, Need::NeedsUserApproval | Need::NeedsUserInput | Need::NeedsContinue)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attention {
     pub required: bool,
@@ -96,8 +105,17 @@ pub struct Action {
     pub reason: String,
 }
 
-fn action(tool: &str, args: Value, reason: &str) -> Option<Action> {
-    Some(Action { tool: tool.into(), args, reason: reason.into() })
+fn action(tool: &str, args: Value, reason: &str) -> Action {
+    Action { tool: tool.into(), args, reason: reason.into() }
+}
+
+/// `1 slot`, `2 slots`, `2 agents work`.
+fn many(n: usize, what: &str) -> String {
+    match (n, what.split_once(' ')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some((noun, verb))) => format!("{n} {noun}s {}", verb.trim_end_matches('s')),
+        (_, None) => format!("{n} {what}s"),
+    }
 }
 
 /// The one word for an agent's phase.
@@ -108,8 +126,8 @@ pub fn state_word(session: &Session, agent: &Agent) -> State {
         Phase::Starting { .. } => State::Starting,
         Phase::Thinking(_) => State::Model,
         Phase::Acting => acting_word(session, agent),
+        Phase::Resting if waits_below(agent) => State::Child,
         Phase::Resting if agent.is_main() => State::Done,
-        Phase::Resting if !agent.live.is_empty() && agent.mode != Mode::Floor => State::Child,
         Phase::Resting => State::Input,
         Phase::Paused { .. } => State::Paused,
         Phase::Ended => match agent.outcome() {
@@ -118,6 +136,11 @@ pub fn state_word(session: &Session, agent: &Agent) -> State {
             Some(Outcome::Cancelled) => State::Cancelled,
         },
     }
+}
+
+/// Nothing to do itself, but others work for it.
+fn waits_below(agent: &Agent) -> bool {
+    !agent.live.is_empty() && (agent.is_main() || agent.mode != Mode::Floor)
 }
 
 fn acting_word(session: &Session, agent: &Agent) -> State {
@@ -141,17 +164,7 @@ fn acting_word(session: &Session, agent: &Agent) -> State {
 pub fn attention(session: &Session, id: AgentId, now: Time) -> Option<Attention> {
     let agent = session.agent(id)?;
     let (kind, sentence, action) = describe(session, agent, now);
-    let required = match kind {
-        Need::NeedsUserApproval
-        | Need::NeedsUserInput
-        | Need::NeedsParentInput
-        | Need::NeedsContinue => true,
-        Need::None
-        | Need::CapacityQueue
-        | Need::InspectOptional
-        | Need::CancelAvailable
-        | Need::TerminalReceipt => false,
-    };
+    let required = kind.is_for_a_person() || kind == Need::NeedsParentInput;
     Some(Attention { required, kind, since: agent.since, sentence, action })
 }
 
@@ -160,22 +173,25 @@ type Described = (Need, String, Option<Action>);
 fn describe(session: &Session, agent: &Agent, now: Time) -> Described {
     let id = agent.id.to_string();
     match &agent.phase {
-        Phase::Queued => (Need::CapacityQueue, queued(session, agent), None),
+        Phase::Queued if session.line_position(agent.id).is_none() => {
+            (Need::None, waits_in_no_line(session, agent), None)
+        }
+        Phase::Queued => (Need::CapacityQueue, in_line(session, agent), None),
         Phase::Starting { .. } => (Need::None, "being prepared".into(), None),
         Phase::Thinking(thought) => (Need::None, thinking(session, agent, thought, now), None),
         Phase::Acting => match agent.open_call() {
             Some(call) => acting(session, agent, call, now),
             None => (Need::None, "between turns".into(), None),
         },
+        Phase::Resting if waits_below(agent) => {
+            (Need::None, format!("{} below it", many(agent.live.len(), "agent works")), None)
+        }
         Phase::Resting if agent.is_main() => {
             (Need::None, "waits for the next message".into(), None)
         }
-        Phase::Resting if !agent.live.is_empty() && agent.mode != Mode::Floor => {
-            (Need::None, format!("waits for {} agents below it", agent.live.len()), None)
-        }
         Phase::Resting => {
             let act = action("say", json!({ "to": id }), "it waits for your reply");
-            (Need::NeedsUserInput, format!("waits for your reply: {}", agent.latest), act)
+            (Need::NeedsUserInput, format!("waits for your reply: {}", agent.latest), Some(act))
         }
         Phase::Paused { why, ask } => {
             let budget =
@@ -187,42 +203,46 @@ fn describe(session: &Session, agent: &Agent, now: Time) -> Described {
                     | AskKind::Question { .. }
                     | AskKind::Continue { .. } => None,
                 });
-            let act = match budget {
-                Some(args) => action("top_up", args, "its budget is used up"),
-                None => {
+            // A parent that waits for it cannot act; a worker's can.
+            let parent_acts = matches!(agent.parent, Some((_, Link::Note)));
+            let act = match (budget, ask) {
+                (Some(args), _) => action("top_up", args, "its budget is used up"),
+                (None, Some(ask)) if !parent_acts => {
+                    let args = json!({ "ask": ask.to_string() });
+                    action("continue", args, "it can go on where it stopped")
+                }
+                (None, _) => {
                     let args = json!({ "agent_id": id, "continue": true, "message": "…" });
                     action("agent_eval", args, "it can go on where it stopped")
                 }
             };
-            (Need::NeedsContinue, format!("paused: {why}"), act)
+            (Need::NeedsContinue, format!("{why}, can be continued"), Some(act))
         }
         Phase::Ended => {
             let end = agent.end.as_ref();
             let first = end.map(|end| headline(&end.result, LATEST_BYTES_MAX)).unwrap_or_default();
             let act = action("get_agent", json!({ "agent_id": id }), "its result and receipt");
-            let word = state_word(session, agent).word();
-            (Need::TerminalReceipt, format!("{word}: {first}"), act)
+            (Need::TerminalReceipt, first, Some(act))
         }
     }
 }
 
-fn queued(session: &Session, agent: &Agent) -> String {
-    match session.line_position(agent.id) {
-        Some(position) => {
-            let (length, slots) = (session.line_length(), session.world.limits.slots);
-            format!("waits for a slot, {position} of {length} in line, {slots} slots; no action")
-        }
-        None => {
-            let names: alloc::vec::Vec<String> =
-                agent.after.iter().map(ToString::to_string).collect();
-            format!("starts after {}; no action", names.join(", "))
-        }
+fn in_line(session: &Session, agent: &Agent) -> String {
+    let position = session.line_position(agent.id).unwrap_or_default();
+    let (length, slots) = (session.line_length(), session.world.limits.slots as usize);
+    format!("waits for a slot, {position} of {length} in line, {}; no action", many(slots, "slot"))
+}
+
+fn waits_in_no_line(session: &Session, agent: &Agent) -> String {
+    if session.held.contains(&agent.id) {
+        return "waits for what running calls have set aside; no action".into();
     }
+    let names: Vec<String> = agent.after.iter().map(ToString::to_string).collect();
+    format!("starts after {}; no action", names.join(", "))
 }
 
 fn thinking(session: &Session, agent: &Agent, thought: &Thought, now: Time) -> String {
-    let held = session.holds.get(&provider_of(&agent.model)).copied().unwrap_or_default();
-    let start = thought.not_before.max(held);
+    let start = starts_at(session, &agent.model, thought);
     let seconds = start.since(now).div_ceil(1_000);
     match &thought.failure {
         Some(failure) if seconds > 0 => {
@@ -242,10 +262,14 @@ fn acting(session: &Session, agent: &Agent, call: &Call, now: Time) -> Described
             let text = format!("{} runs, {}s", call.name, ms / 1_000);
             if ms > QUIET_MS {
                 let args = json!({ "agent_id": id, "inspect": true });
-                (Need::InspectOptional, text, action("agent_eval", args, "it has run for a while"))
+                (
+                    Need::InspectOptional,
+                    text,
+                    Some(action("agent_eval", args, "it has run for a while")),
+                )
             } else {
                 let args = json!({ "agent_id": id });
-                (Need::CancelAvailable, text, action("agent_close", args, "to stop it"))
+                (Need::CancelAvailable, text, Some(action("agent_close", args, "to stop it")))
             }
         }
         CallState::Asked(ask) => match session.asks.get(ask) {
@@ -257,10 +281,10 @@ fn acting(session: &Session, agent: &Agent, call: &Call, now: Time) -> Described
             (Need::None, format!("waits for {label}"), None)
         }
         CallState::Awaiting(wait) => {
-            let many = wait.agents.len();
+            let agents = many(wait.agents.len(), "agent");
             let left = wait.until.since(now).div_ceil(1_000);
             let which = if wait.all { "all" } else { "one" };
-            (Need::None, format!("waits for {which} of {many} agents, {left}s left"), None)
+            (Need::None, format!("waits for {which} of {agents}, {left}s left"), None)
         }
         CallState::Pending | CallState::Approved | CallState::Returned(_) => {
             (Need::None, "between calls".into(), None)
@@ -274,16 +298,16 @@ fn asking(agent: &Agent, ask: &Ask) -> Described {
     match (&ask.kind, ask.to) {
         (AskKind::Approval { .. }, _) => {
             let act = action("approve", json!({ "ask": ask_id }), "the user must decide");
-            (Need::NeedsUserApproval, format!("needs approval: {text}"), act)
+            (Need::NeedsUserApproval, format!("needs approval: {text}"), Some(act))
         }
         (_, AskTo::Parent) => {
             let args = json!({ "agent_id": id, "message": "…" });
             let act = action("agent_eval", args, "it asks you");
-            (Need::NeedsParentInput, format!("asks its parent: {text}"), act)
+            (Need::NeedsParentInput, format!("asks its parent: {text}"), Some(act))
         }
         (_, AskTo::Person) => {
             let act = action("answer", json!({ "ask": ask_id, "text": "…" }), "it asks the user");
-            (Need::NeedsUserInput, format!("asks the user: {text}"), act)
+            (Need::NeedsUserInput, format!("asks the user: {text}"), Some(act))
         }
     }
 }

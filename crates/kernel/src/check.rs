@@ -40,7 +40,7 @@ impl Session {
         if holders.clone().count() != self.slots.held as usize {
             return Err(format!("{} slots counted, {} held", self.slots.held, holders.count()));
         }
-        if self.slots.held > self.world.limits.slots {
+        if self.slots.held > self.world.limits.slots.max(self.slots.excused) {
             return Err(format!("{} slots held of {}", self.slots.held, self.world.limits.slots));
         }
         if let Some(agent) = holders.find(|agent| !agent.is_active()) {
@@ -143,7 +143,10 @@ impl Session {
     fn check_obligation(&self, agent: &Agent) -> Result<(), String> {
         let id = agent.id;
         let well = match &agent.phase {
-            Phase::Queued => self.line_position(id).is_some() || !agent.after.is_empty(),
+            Phase::Queued => {
+                let in_line = self.line_position(id).is_some() || self.held.contains(&id);
+                in_line || !agent.after.is_empty()
+            }
             Phase::Starting { key } => self.owed.get(key) == Some(&Owed::Setup(id)),
             Phase::Thinking(thought) => self.owed.get(&thought.key) == Some(&Owed::Model(id)),
             Phase::Acting => match agent.open_call() {

@@ -77,6 +77,10 @@ pub enum Event {
         agent: AgentId,
         returning: bool,
     },
+    /// A ready agent waits until running calls give back what is set aside for them.
+    Held {
+        agent: AgentId,
+    },
     Preparing {
         agent: AgentId,
     },
@@ -105,7 +109,9 @@ pub enum Event {
         failure: Failure,
     },
     /// The history does not fit the model's window: it must be compacted before the next try.
-    Overflowed { agent: AgentId },
+    Overflowed {
+        agent: AgentId,
+    },
     /// The model call is no longer wanted.
     TurnDropped {
         agent: AgentId,
@@ -150,11 +156,17 @@ pub enum Event {
         reads: Vec<Seq>,
     },
 
-    /// An agent's words for the person; owed to `to` if a channel must carry them.
+    /// An agent's words for the person.
     Spoke {
         agent: AgentId,
         text: String,
-        to: Option<String>,
+    },
+    /// A channel must carry an agent's words, or its ask, to an address.
+    Posted {
+        agent: AgentId,
+        to: String,
+        text: String,
+        ask: Option<AskId>,
     },
     Delivered {
         key: Key,
@@ -268,12 +280,20 @@ impl fmt::Display for Breach {
         match self.limit {
             Limit::Turns => write!(f, "turn limit {max}/{max}")?,
             Limit::Tokens => write!(f, "token limit {max}")?,
-            Limit::Money => {
-                write!(f, "money limit ${}.{:02}", max / 1_000_000, max / 10_000 % 100)?
-            }
+            Limit::Money => write!(f, "money limit {}", usd(max))?,
             Limit::Time => write!(f, "time limit {}s", max / 1_000)?,
         }
         f.write_str(if self.of.is_none() { " of the whole tree" } else { "" })
+    }
+}
+
+/// Dollars with two digits, or six where two would lie.
+pub(crate) fn usd(micro: u64) -> String {
+    let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
+    if part % 10_000 == 0 {
+        alloc::format!("${whole}.{:02}", part / 10_000)
+    } else {
+        alloc::format!("${whole}.{part:06}")
     }
 }
 
@@ -302,6 +322,9 @@ pub enum Change {
     Tool(ToolSpec),
     ToolGone(String),
     /// A definition, journaled whole, once; agents refer to it by the digest of its content.
-    Definition { digest: Digest, definition: Box<Definition> },
+    Definition {
+        digest: Digest,
+        definition: Box<Definition>,
+    },
     DefinitionGone(String),
 }

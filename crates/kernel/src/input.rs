@@ -18,7 +18,8 @@ use crate::message::{Message, Output, Reply, Who};
 pub enum Input {
     /// The world as it is now. The first one opens the session; later ones record what differs.
     Configured(Box<Config>),
-    /// A new process took the session over. `captured` is what cut calls had printed.
+    /// A new process took the session over. Comes after `Configured`, so that tools are judged
+    /// as they are declared now. `captured` is what cut calls had printed.
     Restarted {
         captured: Vec<(Key, String)>,
     },
@@ -305,7 +306,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{ask} no longer asks for what you saw: look again")
             }
             Refusal::WrongVerdict { ask, kind, verdict } => {
-                write!(f, "{ask} is a {kind}: it cannot be {verdict}")
+                write!(f, "{ask} is of the kind {kind}: it cannot be {verdict}")
             }
             Refusal::Forbidden { why } => write!(f, "not even with approval: {why}"),
             Refusal::NotOnFloor => f.write_str("only main is on the floor: nobody to go back from"),

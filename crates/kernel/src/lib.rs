@@ -38,7 +38,7 @@ mod step;
 mod upcast;
 mod view;
 
-pub use apply::{Unfoldable, apply, fold};
+pub use apply::{Unfoldable, apply, fold, summary};
 pub use ask::{Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
 pub use attention::{Action, Attention, Need, State, attention, state_word};
 pub use definition::{
@@ -56,6 +56,7 @@ pub use message::{
     Body, Line, Message, Note, Output, Reply, Source, To, Urgency, Usage, Use, Who, clip, headline,
 };
 pub use owed::{deadline, errand, owed, parcel};
+pub use policy::class_of;
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};

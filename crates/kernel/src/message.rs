@@ -63,7 +63,7 @@ pub enum To {
 pub struct Message {
     pub channel: String,
     pub sender: String,
-    /// The channel's own id; the same id twice is one input.
+    /// The channel's own id, unique within the channel; the same id twice is one input.
     #[serde(default)]
     pub external_id: Option<String>,
     pub text: String,
@@ -101,6 +101,19 @@ pub struct Note {
     pub input: Option<InputId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Box<Receipt>>,
+    /// Where the whole text can be read, if it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+}
+
+impl Note {
+    pub(crate) fn new(source: Source, text: String) -> Note {
+        Note { source, text, input: None, receipt: None, handle: None }
+    }
+
+    pub(crate) fn is_from_person(&self) -> bool {
+        matches!(self.source, Source::Person { .. })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +176,9 @@ pub struct Output {
     pub text: String,
     #[serde(default)]
     pub is_error: bool,
+    /// It did not run because somebody or something forbade it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub denied: bool,
     /// Where the whole text can be read without running anything again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
@@ -177,6 +193,11 @@ impl Output {
     #[must_use]
     pub fn ok(text: impl Into<String>) -> Output {
         Output { text: text.into(), ..Output::default() }
+    }
+
+    #[must_use]
+    pub fn denied(text: impl Into<String>) -> Output {
+        Output { denied: true, ..Output::error(text) }
     }
 
     #[must_use]

@@ -22,7 +22,7 @@ fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
         Owed::Model(agent) => {
             let at = session.agent(*agent)?;
             let Phase::Thinking(thought) = &at.phase else { return None };
-            let not_before = thought.not_before.max(held_until(session, &at.model, thought));
+            let not_before = starts_at(session, &at.model, thought);
             Effect::CallModel { key, agent: *agent, purpose: thought.purpose, not_before }
         }
         Owed::Tool(agent, call) => Effect::RunTool { key, agent: *agent, call: *call },
@@ -31,12 +31,12 @@ fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
     })
 }
 
-/// How long a provider's rate limit holds a call back. The ones held are let go one after
-/// another, spread by their keys over a fifth of the wait, not all at the same instant.
-fn held_until(session: &Session, model: &str, thought: &Thought) -> Time {
-    let Some(until) = session.holds.get(&provider_of(model)) else { return Time(0) };
+/// When a call may start: after its own wait, and after a rate limit of its provider. Those
+/// held back are let go one after another, spread by their keys over a fifth of the wait.
+pub(crate) fn starts_at(session: &Session, model: &str, thought: &Thought) -> Time {
+    let Some(until) = session.holds.get(&provider_of(model)) else { return thought.not_before };
     if thought.not_before >= *until {
-        return Time(0);
+        return thought.not_before;
     }
     let wait = until.since(thought.not_before);
     until.plus_ms(mix(thought.key.0, 1) % (wait / 5 + 1))

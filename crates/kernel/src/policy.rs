@@ -19,17 +19,20 @@ pub(crate) enum Ruling {
     Ask(String),
     /// What the model is told.
     Deny(String),
+    /// There is no such tool.
+    Unknown(String),
 }
 
 pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) -> Ruling {
     let Some((tool, class)) = declared(session, &call.name) else {
-        return Ruling::Deny(format!("Tool not found: {}", call.name));
+        return Ruling::Unknown(format!("Tool not found: {}", call.name));
     };
-    if let Some(holder) = forbidden_by(session, agent, tool, class) {
+    let names = Names::of(call, tool);
+    if let Some(holder) = forbidden_by(session, agent, &names, class) {
         return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
     }
-    let subjects = subjects(session, call);
-    let ruled = by_rules(&session.world.rules, agent, tool, class, &subjects);
+    let subjects = subjects(session, call, class);
+    let ruled = by_rules(&session.world.rules, agent, &names, class, &subjects);
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class));
     match ruling {
         Ruling::Ask(why) => {
@@ -41,8 +44,29 @@ pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) ->
                 Ruling::Ask(why)
             }
         }
-        Ruling::Allow | Ruling::Deny(_) => ruling,
+        Ruling::Allow | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
     }
+}
+
+/// The names a call goes by: as it was written, its own, and the plain tool it stands for. A
+/// rule or a right for any of them holds, so an alias opens no side door.
+struct Names<'a>([&'a str; 3]);
+
+impl<'a> Names<'a> {
+    fn of(call: &'a Call, tool: &'a str) -> Names<'a> {
+        let kin = Tool::named(tool).map_or(tool, |tool| tool.kin().name());
+        Names([&call.name, tool, kin])
+    }
+
+    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        self.0.iter().any(|name| test(name))
+    }
+}
+
+/// What a tool of this name does to the world; `None` if there is none.
+#[must_use]
+pub fn class_of(session: &Session, name: &str) -> Option<Class> {
+    declared(session, name).map(|(_, class)| class)
 }
 
 /// A tool's own name and class, if there is such a tool.
@@ -55,8 +79,8 @@ pub(crate) fn declared<'a>(session: &'a Session, name: &'a str) -> Option<(&'a s
 
 /// Whose ceiling forbids it. Ancestors are looked at again at every call, so that rights taken
 /// from a parent are gone for its children too.
-fn forbidden_by(session: &Session, agent: &Agent, tool: &str, class: Class) -> Option<String> {
-    let forbids = |rights: &Rights| !rights.allow(tool, class);
+fn forbidden_by(session: &Session, agent: &Agent, names: &Names, class: Class) -> Option<String> {
+    let forbids = |rights: &Rights| !names.any(|name| rights.allow(name, class));
     if forbids(&agent.uses) {
         return Some(agent.name_and_id());
     }
@@ -71,82 +95,107 @@ fn forbidden_by(session: &Session, agent: &Agent, tool: &str, class: Class) -> O
 }
 
 /// What rules are matched against: what the edge's parser found, or the subject argument.
-fn subjects(session: &Session, call: &Call) -> Subjects {
+fn subjects(session: &Session, call: &Call, class: Class) -> Subjects {
     if let Some(parts) = &call.subjects {
-        return Subjects { parts: parts.clone(), parsed: true };
+        return Subjects { parts: parts.clone(), opaque: false };
     }
     let key = session.world.tools.get(&call.name).and_then(|tool| tool.subject.as_deref());
     let named = key.and_then(|key| call.arguments.get(key)).and_then(|value| value.as_str());
     let text = named.map_or_else(|| format!("{}", call.arguments), String::from);
-    Subjects { parts: Vec::from([text]), parsed: false }
+    let opaque = hides_something(&text, class);
+    let text = match class {
+        Class::Read | Class::Write => plain_path(&text),
+        Class::Exec | Class::Network | Class::Delegate => text,
+    };
+    Subjects { parts: Vec::from([text]), opaque }
 }
 
 struct Subjects {
     parts: Vec<String>,
-    /// The edge has taken the command apart, so no part hides another.
-    parsed: bool,
+    /// The text can hold more than it seems to: a pattern says nothing certain about it.
+    opaque: bool,
 }
 
-/// The strictest rule that speaks. An allow must hold for every part; the others for any.
-fn by_rules(
-    rules: &[Rule],
-    agent: &Agent,
-    tool: &str,
-    class: Class,
-    subjects: &Subjects,
-) -> Option<Ruling> {
-    let mut strictest: Option<&Rule> = None;
-    for rule in rules {
-        let named = rule.agent.as_ref().is_none_or(|name| *name == agent.name);
-        if !named || !matches(&rule.tool, tool) || !speaks(rule, class, subjects) {
-            continue;
-        }
-        if strictest.is_none_or(|so_far| rule.kind > so_far.kind) {
-            strictest = Some(rule);
-        }
-    }
-    let rule = strictest?;
-    let words = match &rule.pattern {
-        Some(pattern) => format!("{} {pattern:?}", rule.tool),
-        None => rule.tool.clone(),
-    };
-    Some(match rule.kind {
-        RuleKind::Allow => Ruling::Allow,
-        RuleKind::Ask => Ruling::Ask(format!("rule: ask {words}")),
-        RuleKind::Deny => Ruling::Deny(format!("denied by rule: deny {words}")),
-    })
-}
-
-fn speaks(rule: &Rule, class: Class, subjects: &Subjects) -> bool {
-    let Some(pattern) = &rule.pattern else { return true };
-    match rule.kind {
-        RuleKind::Deny | RuleKind::Ask => subjects.parts.iter().any(|part| matches(pattern, part)),
-        RuleKind::Allow => subjects.parts.iter().all(|part| allows(pattern, part, class, subjects)),
-    }
-}
-
-/// An allow pattern must not be stretched by what a wildcard can swallow: a second command, or
-/// a path that climbs out.
-fn allows(pattern: &str, part: &str, class: Class, subjects: &Subjects) -> bool {
-    if pattern == part {
-        return true;
-    }
-    let smuggles = match class {
-        Class::Exec => !subjects.parsed && part.contains(SHELL_MARKS),
-        Class::Read | Class::Write => part.split(['/', '\\']).any(|step| step == ".."),
+/// A shell line with more than one command or value in it, a path that climbs, a NUL.
+fn hides_something(text: &str, class: Class) -> bool {
+    let hides = match class {
+        Class::Exec => text.contains(SHELL_MARKS),
+        Class::Read | Class::Write => text.split(['/', '\\']).any(|step| step == ".."),
         Class::Network | Class::Delegate => false,
     };
-    !smuggles && !part.contains('\0') && matches(pattern, part)
+    hides || text.contains('\0')
 }
 
 /// Characters with which a shell line can hold more than one command or value.
 const SHELL_MARKS: [char; 15] =
     [';', '&', '|', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\', '#'];
 
+/// `./a//b` is `a/b`, so that a rule for one holds for the other.
+fn plain_path(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    let steps = path.split('/').filter(|step| !step.is_empty() && *step != ".");
+    format!("{root}{}", steps.collect::<Vec<_>>().join("/"))
+}
+
+/// The strictest rule that speaks. An allow must hold for every part, the others for any; and
+/// where a deny or ask pattern cannot be sure, a person is asked.
+fn by_rules(
+    rules: &[Rule],
+    agent: &Agent,
+    names: &Names,
+    class: Class,
+    subjects: &Subjects,
+) -> Option<Ruling> {
+    let mine = rules.iter().filter(|rule| {
+        rule.agent.as_ref().is_none_or(|name| *name == agent.name)
+            && names.any(|name| matches(&rule.tool, name))
+    });
+    let mut strictest: Option<(RuleKind, &Rule)> = None;
+    for rule in mine {
+        let Some(kind) = speaks(rule, class, subjects) else { continue };
+        if strictest.is_none_or(|(so_far, _)| kind > so_far) {
+            strictest = Some((kind, rule));
+        }
+    }
+    let (kind, rule) = strictest?;
+    let words = match &rule.pattern {
+        Some(pattern) => format!("{} {pattern:?}", rule.tool),
+        None => rule.tool.clone(),
+    };
+    Some(match kind {
+        RuleKind::Allow => Ruling::Allow,
+        RuleKind::Ask if rule.kind == RuleKind::Deny => {
+            Ruling::Ask(format!("cannot tell whether this is denied: deny {words}"))
+        }
+        RuleKind::Ask => Ruling::Ask(format!("rule: ask {words}")),
+        RuleKind::Deny => Ruling::Deny(format!("denied by rule: deny {words}")),
+    })
+}
+
+fn speaks(rule: &Rule, class: Class, subjects: &Subjects) -> Option<RuleKind> {
+    let Some(pattern) = &rule.pattern else { return Some(rule.kind) };
+    let parts = &subjects.parts;
+    match rule.kind {
+        RuleKind::Allow => parts
+            .iter()
+            .all(|part| allows(pattern, part, class, subjects))
+            .then_some(RuleKind::Allow),
+        kind if parts.iter().any(|part| matches(pattern, part)) => Some(kind),
+        RuleKind::Deny | RuleKind::Ask => subjects.opaque.then_some(RuleKind::Ask),
+    }
+}
+
+/// An allow pattern must not be stretched by what a wildcard can swallow.
+fn allows(pattern: &str, part: &str, class: Class, subjects: &Subjects) -> bool {
+    let sure = !subjects.opaque && !(class != Class::Exec && hides_something(part, class));
+    pattern == part || (sure && matches(pattern, part))
+}
+
 fn by_mode(mode: PolicyMode, tool: &str, class: Class) -> Ruling {
     let free = match (mode, class) {
-        (_, Class::Read | Class::Delegate) | (PolicyMode::Auto, _) => true,
-        (PolicyMode::Edits, Class::Write) => true,
+        (_, Class::Read | Class::Delegate)
+        | (PolicyMode::Auto, _)
+        | (PolicyMode::Edits, Class::Write) => true,
         (PolicyMode::Plan, Class::Write | Class::Exec | Class::Network) => {
             return Ruling::Deny(format!("plan mode: {tool} has effects ({})", class.word()));
         }
@@ -167,13 +216,14 @@ pub(crate) fn covers(
     if grant.tool != tool || grant.expires.is_some_and(|at| now >= at) {
         return false;
     }
-    if !session.is_within(agent.id, grant.root) {
+    let above = grant.fanout && agent.id == grant.root;
+    if above || !session.is_within(agent.id, grant.root) {
         return false;
     }
     match &grant.covers {
         Covers::Digest(digest) => *digest == Digest::of_call(tool, &call.arguments),
         Covers::Pattern(pattern) => {
-            let subjects = subjects(session, call);
+            let subjects = subjects(session, call, class);
             subjects.parts.iter().all(|part| allows(pattern, part, class, &subjects))
         }
     }
@@ -232,7 +282,6 @@ mod tests {
 
     #[test]
     fn an_allow_pattern_swallows_no_second_command_and_no_way_out() {
-        let whole = Subjects { parts: Vec::new(), parsed: false };
         let cases = [
             ("cargo test*", "cargo test --all", Class::Exec, true),
             ("cargo test*", "cargo test; rm -rf /", Class::Exec, false),
@@ -245,7 +294,11 @@ mod tests {
             ("src/*", "src/../../etc/passwd", Class::Write, false),
             ("src/*", "src/a\0b", Class::Write, false),
         ];
+        assert_eq!(plain_path("./a//./b"), "a/b");
+        assert_eq!(plain_path("/a/b/"), "/a/b");
         for (pattern, text, class, expected) in cases {
+            let opaque = hides_something(text, class);
+            let whole = Subjects { parts: Vec::new(), opaque };
             assert_eq!(allows(pattern, text, class, &whole), expected, "{pattern:?} {text:?}");
         }
     }

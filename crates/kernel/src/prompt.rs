@@ -2,13 +2,13 @@
 //! not copied, and what changes every turn comes last, so that the prefix stays the same.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::attention::{attention, state_word};
-use crate::definition::{Class, Kind};
+use crate::definition::{Audience, Class, Kind, Mode};
 use crate::event::Purpose;
 use crate::id::{AgentId, CallId, Time};
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
@@ -30,7 +30,8 @@ pub struct Request {
     pub catalogue: Vec<String>,
     /// Tools it may use, in a stable order.
     pub tools: Vec<String>,
-    /// The history from the last summary on.
+    /// The history from the last summary on. For a summary the edge may leave out the oldest
+    /// lines if they do not fit.
     pub lines: Vec<Arc<Line>>,
     /// What is true only now: the open workers. Goes after the history.
     pub now: Option<String>,
@@ -56,7 +57,8 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
         | Phase::Paused { .. }
         | Phase::Ended => Purpose::Answer,
     };
-    assert_paired(&agent.transcript);
+    let lines = closed_lines(agent);
+    assert_paired(lines);
     let tools = tools(session, agent);
     let delegates = tools.iter().any(|name| Tool::named(name).is_some_and(Tool::is_judged));
     Some(Request {
@@ -70,9 +72,15 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
             .unwrap_or_default(),
         catalogue: if delegates { catalogue(session, agent) } else { Vec::new() },
         tools,
-        lines: agent.transcript.clone(),
+        lines: lines.to_vec(),
         now: open_workers(session, agent, now),
     })
+}
+
+/// The history without a reply whose calls are still open: what a request may hold.
+fn closed_lines(agent: &Agent) -> &[Arc<Line>] {
+    let lines = &agent.transcript;
+    if agent.turn.is_none() { lines } else { &lines[..lines.len().saturating_sub(1)] }
 }
 
 /// No provider accepts a history in which a tool use lacks its result, so none ever leaves here:
@@ -113,7 +121,7 @@ fn tools(session: &Session, agent: &Agent) -> Vec<String> {
         Tool::Wait | Tool::ListAgents | Tool::GetAgent | Tool::AgentEval | Tool::AgentClose => {
             may_delegate(agent, Tool::SpawnAgent) || may_delegate(agent, Tool::UseAgent)
         }
-        Tool::AskUser => true,
+        Tool::AskUser => agent.mode != Mode::Call && session.world.audience == Audience::Present,
         Tool::SessionsSpawn | Tool::SpawnInteractive | Tool::Delegate => false,
     });
     declared_tools.cloned().chain(own.map(|tool| tool.name().into())).collect()
@@ -143,25 +151,27 @@ fn open_workers(session: &Session, agent: &Agent, now: Time) -> Option<String> {
     if agent.live.is_empty() {
         return None;
     }
-    let mut text = String::from("Open workers:");
-    for id in agent.live.iter().take(WORKER_ROWS_MAX) {
-        let Some(child) = session.agent(*id) else { continue };
-        let Some(attention) = attention(session, *id, now) else { continue };
-        let word = state_word(session, child).word();
-        text.push_str(&format!("\n- {id} {} {word}: {}", child.label, attention.sentence));
-        let acts = attention.action.filter(|action| Tool::named(&action.tool).is_some());
-        match acts {
-            Some(act) => {
-                let how = if attention.required { "action" } else { "optional" };
-                text.push_str(&format!("; {how}: {} {}", act.tool, act.args));
-            }
-            None if attention.required => text.push_str("; the user has been asked"),
-            None => {}
-        }
-    }
+    let rows = agent.live.iter().take(WORKER_ROWS_MAX).filter_map(|id| worker(session, *id, now));
+    let mut lines: Vec<String> = rows.collect();
     let more = agent.live.len().saturating_sub(WORKER_ROWS_MAX);
     if more > 0 {
-        text.push_str(&format!("\n- and {} more: list_agents", more.to_string()));
+        lines.push(format!("- and {more} more: list_agents"));
     }
-    Some(text)
+    Some(format!("Open workers:\n{}", lines.join("\n")))
+}
+
+fn worker(session: &Session, id: AgentId, now: Time) -> Option<String> {
+    let child = session.agent(id)?;
+    let attention = attention(session, id, now)?;
+    let word = state_word(session, child).word();
+    let row = format!("- {id} {} {word}: {}", child.label, attention.sentence);
+    let act = attention.action.filter(|action| Tool::named(&action.tool).is_some());
+    Some(match act {
+        Some(act) => {
+            let how = if attention.required { "action" } else { "optional" };
+            format!("{row}; {how}: {} {}", act.tool, act.args)
+        }
+        None if attention.required => format!("{row}; the user has been asked"),
+        None => row,
+    })
 }

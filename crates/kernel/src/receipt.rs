@@ -61,8 +61,12 @@ pub enum Why {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub turns: u32,
+    /// Tools it ran; talk with other agents is not counted.
     pub calls: u32,
     pub denied: u32,
+    /// Agents it made.
+    #[serde(default)]
+    pub spawned: u32,
     pub deeds: Vec<Deed>,
     /// Deeds beyond the list's bound.
     #[serde(default)]
@@ -70,9 +74,6 @@ pub struct Tally {
     pub usage: Usage,
     /// Cost of its own model calls, as far as prices are known.
     pub micro_usd: u64,
-    /// Replies whose price is not known.
-    #[serde(default)]
-    pub unpriced: u32,
 }
 
 impl Tally {
@@ -95,7 +96,13 @@ pub struct Receipt {
     pub tally: Tally,
     /// Cost of the whole subtree.
     pub tree_micro_usd: u64,
+    /// Replies in its subtree whose price is not known.
+    #[serde(default)]
+    pub unpriced: u32,
     /// Children that had not returned when it ended.
     pub children_pending: u32,
+    /// Messages it was sent and never read.
+    #[serde(default)]
+    pub unread: u32,
     pub active_ms: u64,
 }

@@ -19,7 +19,7 @@ use crate::digest::Digest;
 use crate::event::{Breach, Pause, Purpose};
 use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 use crate::input::Failure;
-use crate::message::{Line, Message, Note, Output};
+use crate::message::{Body, Line, Message, Note, Output, Reply, Source};
 use crate::receipt::{Outcome, Receipt, Tally};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +44,8 @@ pub struct Session {
     /// Providers that asked everybody to wait, and until when.
     pub(crate) holds: BTreeMap<String, Time>,
     pub(crate) tree: Tree,
-    /// Where the person last spoke from, if a channel must carry the answer.
-    pub(crate) reply_to: Option<String>,
+    /// Agents that could go on if running calls gave back what is set aside for them.
+    pub(crate) held: VecDeque<AgentId>,
 }
 
 /// The world as configured.
@@ -75,7 +75,7 @@ pub(crate) struct Waiting {
 /// External ids already admitted, oldest first, forgotten after a month.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
-    pub(crate) ids: BTreeMap<String, InputId>,
+    pub(crate) ids: BTreeMap<String, (InputId, Time)>,
     pub(crate) order: VecDeque<(Time, String)>,
 }
 
@@ -84,6 +84,8 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slots {
     pub(crate) held: u32,
+    /// Slots that were held when their number was lowered, until they are given back.
+    pub(crate) excused: u32,
     pub(crate) returning: VecDeque<AgentId>,
     pub(crate) fresh: VecDeque<AgentId>,
 }
@@ -142,11 +144,18 @@ pub(crate) struct Clock {
     pub(crate) running_since: Option<Time>,
     /// What had run when the limit was last extended.
     pub(crate) base_ms: u64,
+    /// What a grace turn may take beyond the limit; a limit stays reached meanwhile.
+    pub(crate) grace_ms: u64,
 }
 
 impl Clock {
     pub(crate) fn read(&self, now: Time) -> u64 {
         self.ms + self.running_since.map_or(0, |since| now.since(since))
+    }
+
+    /// From the moment it began to run until its timer.
+    pub(crate) fn left_ms(&self, max: u64) -> u64 {
+        max.saturating_add(self.base_ms).saturating_add(self.grace_ms).saturating_sub(self.ms)
     }
 
     pub(crate) fn against_limit(&self, now: Time) -> u64 {
@@ -158,6 +167,8 @@ impl Clock {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) spent: Spend,
+    /// Replies whose price is not known.
+    pub(crate) unpriced: u32,
     /// Set aside for requests that are under way.
     pub(crate) reserved: Spend,
     pub(crate) tokens_base: u64,
@@ -220,6 +231,10 @@ pub struct Agent {
     pub(crate) live: BTreeSet<AgentId>,
     pub(crate) after: BTreeSet<AgentId>,
     pub(crate) followers: Vec<AgentId>,
+    /// Labels its children have had, and how often.
+    pub(crate) labels: BTreeMap<String, u32>,
+    /// Where the people of its current exchange must be answered, where a channel is needed.
+    pub(crate) reply_to: BTreeSet<String>,
     /// Its latest words, for rows and inspection.
     pub(crate) latest: String,
     /// Why its last exchange failed, until somebody speaks to it again.
@@ -272,6 +287,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: Arc<Value>,
     pub(crate) subjects: Option<Vec<String>>,
+    /// A person changed its arguments.
+    pub(crate) edited: bool,
     pub(crate) state: CallState,
 }
 
@@ -299,6 +316,9 @@ pub(crate) enum CallState {
 pub struct WaitFor {
     pub all: bool,
     pub agents: Vec<AgentId>,
+    /// Those that needed their parent already when the wait began: no news.
+    #[serde(default)]
+    pub known: Vec<AgentId>,
     pub until: Time,
 }
 
@@ -346,7 +366,7 @@ impl Session {
             slots: Slots::default(),
             holds: BTreeMap::new(),
             tree: Tree::default(),
-            reply_to: None,
+            held: VecDeque::new(),
         }
     }
 
@@ -466,9 +486,40 @@ impl Agent {
         &self.label
     }
 
+    /// The name of the definition it was made from.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    #[must_use]
+    pub fn parent(&self) -> Option<AgentId> {
+        self.parent.map(|(parent, _)| parent)
+    }
+
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Why its last exchange stopped short, until somebody speaks to it again.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Pause> {
+        self.fault.as_ref()
+    }
+
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
+    }
+
+    pub(crate) fn is_child_of(&self, id: AgentId) -> bool {
+        self.parent.is_some_and(|(parent, _)| parent == id)
     }
 
     pub(crate) fn is_main(&self) -> bool {
@@ -479,9 +530,7 @@ impl Agent {
     pub(crate) fn is_active(&self) -> bool {
         match &self.phase {
             Phase::Starting { .. } | Phase::Thinking(_) => true,
-            Phase::Acting => {
-                self.calls().any(|call| matches!(call.state, CallState::Running { .. }))
-            }
+            Phase::Acting => self.calls().any(Call::is_running),
             Phase::Queued | Phase::Resting | Phase::Paused { .. } | Phase::Ended => false,
         }
     }
@@ -499,12 +548,31 @@ impl Agent {
         self.calls().find(|call| !call.has_returned())
     }
 
+    pub(crate) fn thought(&self) -> Option<&Thought> {
+        if let Phase::Thinking(thought) = &self.phase { Some(thought) } else { None }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.phase, Phase::Paused { .. })
+    }
+
+    /// The ask that offers to continue it.
+    pub(crate) fn pause_ask(&self) -> Option<AskId> {
+        if let Phase::Paused { ask, .. } = &self.phase { *ask } else { None }
+    }
+
+    /// The model's last whole reply.
+    pub(crate) fn last_reply(&self) -> Option<&Reply> {
+        self.transcript
+            .iter()
+            .rev()
+            .find_map(|line| if let Body::Replied(reply) = &line.body { Some(reply) } else { None })
+    }
+
     /// Notes it may read now. While a person holds it on the floor, its parent's words wait.
     pub(crate) fn readable(&self) -> impl Iterator<Item = &(Seq, Note)> {
         let held = self.mode == Mode::Floor && self.home != Mode::Floor;
-        self.inbox.iter().filter(move |(_, note)| {
-            !(held && matches!(note.source, crate::message::Source::Parent))
-        })
+        self.inbox.iter().filter(move |(_, note)| !(held && note.source == Source::Parent))
     }
 
     pub(crate) fn outcome(&self) -> Option<Outcome> {
@@ -517,6 +585,18 @@ impl Agent {
 }
 
 impl Call {
+    pub(crate) fn asked(&self) -> Option<AskId> {
+        if let CallState::Asked(ask) = self.state { Some(ask) } else { None }
+    }
+
+    pub(crate) fn awaiting(&self) -> Option<&WaitFor> {
+        if let CallState::Awaiting(wait) = &self.state { Some(wait) } else { None }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, CallState::Running { .. })
+    }
+
     pub(crate) fn has_returned(&self) -> bool {
         matches!(self.state, CallState::Returned(_))
     }

@@ -14,14 +14,18 @@ mod manage;
 mod turn;
 mod world;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 pub(crate) use delegate::Tool;
 
-use crate::apply::apply;
+use crate::apply::{apply, summary};
+use crate::ask::{AskKind, AskTo};
 use crate::event::Event;
-use crate::id::{AgentId, Seq, Time};
+use crate::id::{AgentId, AskId, CallId, Seq, Time};
 use crate::input::{Input, Refusal};
 use crate::state::{Agent, Phase, Session};
 
@@ -81,13 +85,36 @@ impl Step<'_> {
         self.session.seq
     }
 
+    /// An agent's words for the person: said to every face, and carried to the channels of the
+    /// people it speaks with.
+    fn speak(&mut self, id: AgentId, text: String) {
+        self.emit(Event::Spoke { agent: id, text: text.clone() });
+        self.post(id, &text, None);
+    }
+
+    fn post(&mut self, id: AgentId, text: &str, ask: Option<AskId>) {
+        let to = self.session.agent(id).map(|agent| agent.reply_to.clone()).unwrap_or_default();
+        for to in to {
+            self.emit(Event::Posted { agent: id, to, text: text.into(), ask });
+        }
+    }
+
+    /// Opens an ask. A person who is on a channel gets it there too.
+    fn open_ask(&mut self, agent: AgentId, call: Option<CallId>, to: AskTo, kind: AskKind) {
+        let words = ask_words(&self.session.path(agent), &kind);
+        let id = AskId(self.emit(Event::Asked { agent, call, to, kind: Box::new(kind) }).0);
+        if to == AskTo::Person {
+            self.post(agent, &words, Some(id));
+        }
+    }
+
     /// Runs until nobody can go on without the world. Each round either turns an agent's
     /// readiness into an obligation, a wait or an end, or takes one input from the queue.
     fn settle(&mut self) {
         loop {
             if let Some(id) = self.ready.pop_front() {
                 self.advance(id);
-            } else if !self.admit() && !self.serve_queue() {
+            } else if !self.release() && !self.admit() && !self.serve_queue() {
                 return;
             }
         }
@@ -122,6 +149,17 @@ impl Step<'_> {
         self.session.line_position(id) != Some(1)
     }
 
+    /// Lets the first of those go on for whom enough has been given back.
+    fn release(&mut self) -> bool {
+        let Some(id) = self.session.held.front().copied() else { return false };
+        let still = self.breach(id).is_some_and(|breach| self.is_only_reserved(id, &breach));
+        if still {
+            return false;
+        }
+        self.advance(id);
+        self.session.held.front() != Some(&id)
+    }
+
     fn agent(&self, id: AgentId) -> Result<&Agent, Refusal> {
         self.session.agent(id).ok_or(Refusal::UnknownAgent { agent: id })
     }
@@ -132,6 +170,18 @@ impl Step<'_> {
             None => Ok(agent),
             Some(outcome) => Err(Refusal::AgentEnded { agent: id, state: outcome.word().into() }),
         }
+    }
+}
+
+/// An ask in words that make sense on a telephone.
+fn ask_words(path: &str, kind: &AskKind) -> String {
+    let what = summary(kind);
+    match kind {
+        AskKind::Approval { reason, because, .. } => {
+            format!("{path} needs approval ({because}): {what}\n{reason}")
+        }
+        AskKind::Question { .. } => format!("{path} asks: {what}"),
+        AskKind::Continue { .. } | AskKind::Budget { .. } => format!("{path} stopped. {what}"),
     }
 }
 

@@ -50,13 +50,17 @@ impl core::fmt::Display for Unreadable {
     }
 }
 
-/// Version 1 said only whether a turn was the last, not at which limit; and it did not write a
-/// definition's digest beside it.
+/// Version 1 said only whether a turn was the last, not at which limit; it did not write a
+/// definition's digest beside it, nor a parcel apart from the words it carries.
 fn from_1_to_2(entry: &mut Value) {
     for event in entry["events"].as_array_mut().into_iter().flatten() {
         if let Some(turn) = event.get_mut("turn_began") {
             let limit = json!({ "limit": "turns", "of": turn["agent"], "max": 0 });
             turn["grace"] = if turn["grace"] == json!(true) { limit } else { Value::Null };
+        }
+        // Words for a channel were one fact with their parcel.
+        if let Some(spoke) = event.get("spoke").filter(|spoke| spoke["to"].is_string()) {
+            *event = json!({ "posted": spoke });
         }
         let changes = event.get_mut("configured").and_then(|it| it["changes"].as_array_mut());
         for change in changes.into_iter().flatten() {

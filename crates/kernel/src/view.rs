@@ -107,7 +107,7 @@ pub fn view(session: &Session, now: Time) -> View {
     for row in &agents {
         *counts.entry(row.state.word().into()).or_default() += 1;
     }
-    let needs_you = agents.iter().filter(|row| row.attention.required).count();
+    let needs_you = agents.iter().filter(|row| row.attention.kind.is_for_a_person()).count();
     View {
         session: session.key.clone(),
         seq: session.seq,
@@ -145,7 +145,7 @@ fn row(session: &Session, agent: &Agent, position: Option<usize>, now: Time) -> 
         calls: agent.tally.calls,
         own_micro_usd: agent.tally.micro_usd,
         tree_micro_usd: agent.account.spent.micro_usd,
-        unpriced: agent.tally.unpriced > 0,
+        unpriced: agent.account.unpriced > 0,
         active_ms: agent.account.clock.read(now),
         result: agent.end.as_ref().map(|end| end.result.clone()),
     })

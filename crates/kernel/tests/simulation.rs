@@ -34,7 +34,11 @@ fn every_seed_settles() {
     let _ = std::panic::take_hook();
     if let Some((seed, failure)) = failures.into_iter().min_by_key(|(seed, _)| *seed) {
         let (acts, why) = shrink(seed, &failure);
-        panic!("seed {seed}: {why}\nshortest script found ({} acts):\n{}", acts.len(), acts.join("\n"));
+        panic!(
+            "seed {seed}: {why}\nshortest script found ({} acts):\n{}",
+            acts.len(),
+            acts.join("\n")
+        );
     }
     eprintln!("{seeds} seeds from {from}: all settle, all invariants hold");
 }
@@ -49,14 +53,46 @@ fn the_simulation_reaches_every_kind_of_event() {
         }
     }
     // The simulation configures once and moves no inputs; scenarios do.
-    let missing: Vec<&str> = EVENTS.iter().copied().filter(|name| !seen.contains_key(*name)).collect();
+    let missing: Vec<&str> =
+        EVENTS.iter().copied().filter(|name| !seen.contains_key(*name)).collect();
     assert!(missing == ["moved"], "never reached: {missing:?} of {seen:?}");
 }
 
-const EVENTS: [&str; 34] = [
-    "opened", "configured", "restarted", "enqueued", "merged", "edited", "moved", "dropped", "heard",
-    "spawned", "lined", "preparing", "prepared", "turn_began", "replied", "retrying", "faulted",
-    "overflowed", "turn_dropped", "compacted", "asked", "settled", "granted", "started", "awaited",
-    "returned", "spoke", "delivered", "paused", "continued", "topped_up", "switched", "narrowed",
+const EVENTS: [&str; 36] = [
+    "opened",
+    "configured",
+    "restarted",
+    "enqueued",
+    "merged",
+    "edited",
+    "moved",
+    "dropped",
+    "heard",
+    "spawned",
+    "lined",
+    "preparing",
+    "prepared",
+    "turn_began",
+    "replied",
+    "retrying",
+    "faulted",
+    "overflowed",
+    "turn_dropped",
+    "compacted",
+    "asked",
+    "settled",
+    "granted",
+    "started",
+    "awaited",
+    "returned",
+    "spoke",
+    "delivered",
+    "paused",
+    "continued",
+    "topped_up",
+    "switched",
+    "narrowed",
     "ended",
+    "held",
+    "posted",
 ];

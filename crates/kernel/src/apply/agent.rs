@@ -1,12 +1,12 @@
 //! Folding what happens to one agent: birth, turns, pauses, switches, end.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{ledger, owe_delivery};
+use super::ledger;
 use crate::definition::{Kind, Mode, Rights};
 use crate::event::{Breach, Compaction, Limit, Pause, Purpose, Retry, Spawn};
 use crate::id::{AgentId, CallId, Seq};
@@ -41,6 +41,8 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
             after.insert(other.id);
         }
     }
+    let parent_agent = spawn.parent.and_then(|id| session.agent(id));
+    let reply_to = parent_agent.map(|agent| agent.reply_to.clone()).unwrap_or_default();
     session.agents.push(Agent {
         id,
         parent,
@@ -72,6 +74,8 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         live: BTreeSet::new(),
         after,
         followers: Vec::new(),
+        labels: BTreeMap::new(),
+        reply_to,
         latest: String::new(),
         fault: None,
         end: None,
@@ -83,6 +87,8 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
 fn attach(session: &mut Session, spawn: &Spawn, link: Option<Link>) {
     if let Some(parent) = spawn.parent.and_then(|id| session.agents.get_mut(id.index())) {
         parent.live.insert(spawn.agent);
+        parent.tally.spawned += 1;
+        *parent.labels.entry(spawn.label.clone()).or_default() += 1;
         session.tree.spawns = session.tree.spawns.saturating_add(1);
         if let Some(Link::Result(call)) = link {
             set_call(parent, call, CallState::Child(spawn.agent));
@@ -119,7 +125,7 @@ pub(super) fn enter(session: &mut Session, id: AgentId, phase: Phase) {
 }
 
 fn leave_line(session: &mut Session, id: AgentId) {
-    for line in [&mut session.slots.returning, &mut session.slots.fresh] {
+    for line in [&mut session.slots.returning, &mut session.slots.fresh, &mut session.held] {
         if line.front() == Some(&id) {
             line.pop_front();
         } else {
@@ -132,6 +138,12 @@ pub(super) fn line_up(session: &mut Session, id: AgentId, returning: bool) {
     enter(session, id, Phase::Queued);
     let slots = &mut session.slots;
     if returning { slots.returning.push_back(id) } else { slots.fresh.push_back(id) }
+}
+
+pub(super) fn hold(session: &mut Session, id: AgentId) {
+    enter(session, id, Phase::Queued);
+    leave_line(session, id);
+    session.held.push_back(id);
 }
 
 pub(super) fn prepare(session: &mut Session, id: AgentId) {
@@ -199,6 +211,9 @@ pub(super) fn begin_turn(
     if let Some(breach) = grace.filter(|breach| breach.limit == Limit::Time) {
         ledger::allow_grace(session, breach);
     }
+    if let Some(agent) = session.agents.get_mut(id.index()) {
+        agent.fault = None;
+    }
     ledger::reserve(session, id, reserved);
     session.owed.insert(seq, Owed::Model(id));
     let not_before = session.now;
@@ -235,6 +250,7 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
         name: call.name.clone(),
         arguments: Arc::new(call.arguments.clone()),
         subjects: call.subjects.clone(),
+        edited: false,
         state: CallState::Pending,
     });
     let reason = headline(&reply.text, LATEST_BYTES_MAX);
@@ -289,18 +305,15 @@ pub(super) fn compact(session: &mut Session, it: &Compaction) {
     disown(session, it.agent);
     ledger::charge(session, it.agent, &it.usage, it.micro_usd);
     if let Some(agent) = session.agents.get_mut(it.agent.index()) {
+        // What it was told last and has not answered is kept word for word.
+        let told = agent.transcript.pop().filter(|line| matches!(line.body, Body::Told(_)));
         let body = Body::Summary(it.summary.clone());
         agent.transcript = Vec::from([Arc::new(Line { seq, body })]);
         agent.context_tokens = tokens(it.summary.len());
+        agent.transcript.extend(told);
         agent.squeezed = true;
     }
     enter(session, it.agent, Phase::Resting);
-}
-
-pub(super) fn speak(session: &mut Session, id: AgentId, text: &str, to: Option<&str>) {
-    if let Some(to) = to {
-        owe_delivery(session, to, id, text);
-    }
 }
 
 pub(super) fn pause(session: &mut Session, id: AgentId, why: &Pause) {
@@ -331,10 +344,13 @@ pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
     let Some(agent) = session.agents.get_mut(id.index()) else { return };
     agent.mode = mode;
     // Its pending parent call was answered when it left the floor; the rest comes as a note.
-    if mode == Mode::Worker
-        && let Some((_, link)) = &mut agent.parent
-    {
-        *link = Link::Note;
+    if mode == Mode::Worker {
+        agent.home = Mode::Worker;
+        agent.parent = agent.parent.map(|(parent, _)| (parent, Link::Note));
+    }
+    // Whoever pulled it there sits at a face.
+    if mode == Mode::Floor {
+        agent.reply_to.clear();
     }
     session.stack.retain(|on_stack| *on_stack != id);
     if mode == Mode::Floor {
@@ -369,9 +385,13 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
             follower.after.remove(&id);
         }
     }
+    let mut fanned_out = None;
     if let Some(parent) = parent.and_then(|id| session.agents.get_mut(id.index())) {
         parent.live.remove(&id);
+        fanned_out = parent.live.is_empty().then_some(parent.id);
     }
     session.stack.retain(|on_stack| *on_stack != id);
-    session.grants.retain(|_, grant| grant.root != id);
+    session
+        .grants
+        .retain(|_, grant| grant.root != id && !(grant.fanout && Some(grant.root) == fanned_out));
 }

@@ -4,18 +4,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::agent::{enter, set_call};
-use super::{ledger, owe_delivery};
-use crate::ask::{Ask, AskKind, AskTo, Verdict};
+use super::ledger;
+use crate::ask::{Ask, AskKind, Verdict};
 use crate::id::{AgentId, AskId, CallId, Seq};
 use crate::message::{Body, Line, Output};
-use crate::state::{CallState, Owed, Phase, Session, Timer, WaitFor};
+use crate::state::{CallState, Owed, Phase, Session, Timer, WaitFor, Waiting};
 
 pub(super) fn ask(session: &mut Session, ask: Ask) {
     let (id, agent, call) = (ask.id, ask.agent, ask.call);
-    if let (AskTo::Person, Some(to)) = (ask.to, session.reply_to.clone()) {
-        let text = summary(&ask.kind);
-        owe_delivery(session, &to, agent, &text);
-    }
     session.asks.insert(id, ask);
     match call {
         Some(call) => {
@@ -35,19 +31,32 @@ pub(super) fn ask(session: &mut Session, ask: Ask) {
 }
 
 /// An ask in one line, for a channel or a list.
-pub(crate) fn summary(kind: &AskKind) -> alloc::string::String {
+#[must_use]
+pub fn summary(kind: &AskKind) -> alloc::string::String {
     match kind {
         AskKind::Approval { tool, arguments, .. } => alloc::format!("{tool} {arguments}"),
-        AskKind::Question { question, .. } => question.clone(),
+        AskKind::Question { question, options } if options.is_empty() => question.clone(),
+        AskKind::Question { question, options } => {
+            alloc::format!("{question} ({})", options.join(", "))
+        }
         AskKind::Continue { why } => alloc::format!("{why}: continue?"),
         AskKind::Budget { why, .. } => alloc::format!("{why}: add money?"),
     }
 }
 
+/// Whoever answered by message is one of those the agent now speaks with.
+pub(super) fn answered_from(session: &mut Session, ask: AskId, heard: Waiting) {
+    let agent = session.asks.get(&ask).map(|ask| ask.agent);
+    if let Some(agent) = agent.and_then(|id| session.agents.get_mut(id.index())) {
+        agent.reply_to.extend(heard.message.reply_to);
+    }
+}
+
 pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     let Some(ask) = session.asks.remove(&id) else { return };
-    // A parcel that carries an ask has the ask's own number.
-    session.owed.remove(&Seq(id.0));
+    for parcel in &ask.posted {
+        session.owed.remove(parcel);
+    }
     let Some(agent) = session.agents.get_mut(ask.agent.index()) else { return };
     if let Phase::Paused { ask: open, .. } = &mut agent.phase
         && *open == Some(id)
@@ -64,13 +73,11 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
             {
                 call.arguments = Arc::new(edited.clone());
                 call.subjects = None;
+                call.edited = true;
             }
         }
-        Verdict::Deny { .. } => {
-            agent.tally.denied += 1;
-            set_call(agent, call, CallState::Pending);
-        }
-        Verdict::Answer { .. }
+        Verdict::Deny { .. }
+        | Verdict::Answer { .. }
         | Verdict::Continue { .. }
         | Verdict::TopUp { .. }
         | Verdict::Withdrawn { .. } => set_call(agent, call, CallState::Pending),
@@ -121,6 +128,7 @@ pub(super) fn give_back(
         )
         | None => {}
     }
+    agent.tally.denied += u32::from(output.denied);
     agent.tally.count(&output.deeds);
     agent.inbox.retain(|(key, _)| !reads.contains(key));
     agent.context_tokens += super::agent::tokens(output.text.len());

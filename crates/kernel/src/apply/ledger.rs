@@ -55,13 +55,14 @@ pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
     {
         agent.slot = false;
         session.slots.held -= 1;
+        session.slots.excused = session.slots.excused.min(session.slots.held);
     }
 }
 
 fn agent_timer(session: &Session, id: AgentId) -> Option<(crate::id::Time, Timer)> {
     let agent = session.agent(id)?;
     let clock = agent.account.clock;
-    let left = agent.limits.active_ms_max?.saturating_add(clock.base_ms).saturating_sub(clock.ms);
+    let left = clock.left_ms(agent.limits.active_ms_max?);
     Some((clock.running_since?.plus_ms(left), Timer::Agent(id)))
 }
 
@@ -81,8 +82,7 @@ pub(super) fn stop_timer(session: &mut Session, id: AgentId) {
 
 fn tree_timer(session: &Session) -> Option<(crate::id::Time, Timer)> {
     let clock = session.tree.account.clock;
-    let max = session.world.limits.active_ms_max?;
-    let left = max.saturating_add(clock.base_ms).saturating_sub(clock.ms);
+    let left = clock.left_ms(session.world.limits.active_ms_max?);
     Some((clock.running_since?.plus_ms(left), Timer::Tree))
 }
 
@@ -118,11 +118,13 @@ pub(super) fn release(session: &mut Session, id: AgentId, spend: Spend) {
 
 pub(super) fn charge(session: &mut Session, id: AgentId, usage: &Usage, micro_usd: Option<u64>) {
     let spend = Spend { tokens: usage.total(), micro_usd: micro_usd.unwrap_or(0) };
-    each_payer(session, id, |account| account.spent.add(spend));
+    each_payer(session, id, |account| {
+        account.spent.add(spend);
+        account.unpriced += u32::from(micro_usd.is_none());
+    });
     if let Some(agent) = session.agents.get_mut(id.index()) {
         agent.tally.usage.add(usage);
         agent.tally.micro_usd = agent.tally.micro_usd.saturating_add(spend.micro_usd);
-        agent.tally.unpriced += u32::from(micro_usd.is_none());
     }
 }
 
@@ -142,6 +144,7 @@ pub(super) fn renew(session: &mut Session, whose: Option<AgentId>) {
     adjust(session, whose, |account| {
         account.tokens_base = account.spent.tokens;
         account.clock.base_ms = account.clock.read(now);
+        account.clock.grace_ms = 0;
     });
 }
 
@@ -151,8 +154,8 @@ const GRACE_MS: u64 = 60_000;
 pub(super) fn allow_grace(session: &mut Session, breach: &Breach) {
     let now = session.now;
     adjust(session, breach.of, |account| {
-        let reached = account.clock.read(now).saturating_add(GRACE_MS);
-        account.clock.base_ms = reached.saturating_sub(breach.max);
+        let over = account.clock.against_limit(now).saturating_sub(breach.max);
+        account.clock.grace_ms = over.saturating_add(GRACE_MS);
     });
 }
 

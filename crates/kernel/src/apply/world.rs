@@ -16,6 +16,7 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
             Change::Limits(limits) => {
                 ledger::stop_tree_timer(session);
                 session.world.limits = limits.clone();
+                session.slots.excused = session.slots.held;
                 ledger::start_tree_timer(session);
             }
             Change::Model(model) => world.model.clone_from(model),

@@ -1,7 +1,6 @@
 //! Asks and verdicts: opened once, answered once, by whoever is first; remembered as grants that
 //! reach no further than they were given.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -9,7 +8,9 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::Step;
+use super::manage::NOBODY_TO_ASK;
 use crate::ask::{Ask, AskKind, AskTo, Covers, Grant, Scope, Verdict};
+use crate::definition::Audience;
 use crate::digest::Digest;
 use crate::event::{Event, Pause};
 use crate::id::{AgentId, AskId, CallId, InputId, Seq, Time};
@@ -18,7 +19,7 @@ use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
 use crate::message::{Output, Who, clip};
 use crate::policy::{Ruling, declared, judge};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Call, Phase};
+use crate::state::{Call, Link, Phase};
 
 impl Step<'_> {
     /// A call waits for a person. The error is the call's result when nobody can be asked.
@@ -42,8 +43,7 @@ impl Step<'_> {
             because,
             digest: Digest::of_call(tool, &call.arguments),
         };
-        let (call, to) = (Some(call_id), AskTo::Person);
-        self.emit(Event::Asked { agent: id, call, to, kind: Box::new(kind) });
+        self.open_ask(id, Some(call_id), AskTo::Person, kind);
         Ok(())
     }
 
@@ -54,7 +54,7 @@ impl Step<'_> {
         by: &Who,
         seen: Option<&Digest>,
     ) -> Result<(), Refusal> {
-        let ask = self.open_ask(id)?.clone();
+        let ask = self.find_ask(id)?.clone();
         match (&ask.kind, verdict) {
             (AskKind::Approval { digest, .. }, Verdict::Allow { .. })
                 if seen.is_some_and(|seen| seen != digest) =>
@@ -66,8 +66,8 @@ impl Step<'_> {
                 let verdict =
                     Verdict::Allow { scope, arguments, pattern: pattern.clone(), expires };
                 self.emit(Event::Settled { ask: id, verdict, by: by.clone(), input: None });
-                self.grant(&ask, &call, scope, pattern, expires, by);
                 self.ready.push_back(ask.agent);
+                self.grant(&ask, &call, scope, pattern, expires, by);
                 Ok(())
             }
             (AskKind::Approval { .. } | AskKind::Question { .. }, Verdict::Deny { message }) => {
@@ -105,7 +105,7 @@ impl Step<'_> {
         }
     }
 
-    fn open_ask(&self, id: AskId) -> Result<&Ask, Refusal> {
+    fn find_ask(&self, id: AskId) -> Result<&Ask, Refusal> {
         if let Some(ask) = self.session.asks.get(&id) {
             return Ok(ask);
         }
@@ -133,7 +133,7 @@ impl Step<'_> {
             call.subjects = None;
         }
         match judge(self.session, agent, &call, self.at) {
-            Ruling::Deny(why) => Err(Refusal::Forbidden { why }),
+            Ruling::Deny(why) | Ruling::Unknown(why) => Err(Refusal::Forbidden { why }),
             Ruling::Allow | Ruling::Ask(_) => Ok(call),
         }
     }
@@ -161,7 +161,9 @@ impl Step<'_> {
             None => Covers::Digest(Digest::of_call(tool, &call.arguments)),
         };
         let id = Seq(self.session.seq.0 + 1);
-        let grant = Grant { id, root, tool: tool.into(), covers, expires, by: by.clone() };
+        let (tool, by_whom) = (tool.into(), by.clone());
+        let fanout = scope == Scope::Fanout && root != ask.agent;
+        let grant = Grant { id, root, tool, covers, fanout, expires, by: by_whom };
         self.emit(Event::Granted { grant });
         let covered: Vec<(AskId, AgentId)> = self
             .session
@@ -193,7 +195,7 @@ impl Step<'_> {
         let verdict = Verdict::Deny { message };
         self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
         if let Some(call) = ask.call {
-            self.give(ask.agent, call, Output::error(text));
+            self.give(ask.agent, call, Output::denied(text));
         }
         self.ready.push_back(ask.agent);
     }
@@ -230,20 +232,88 @@ impl Step<'_> {
     /// Nobody continues it: main just rests, anybody else ends there.
     fn give_up(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
         let Some(agent) = self.session.agent(ask.agent) else { return };
-        let why = match &agent.phase {
-            Phase::Paused { why, .. } => format!("{why}, not continued by {by}"),
-            Phase::Queued
-            | Phase::Starting { .. }
-            | Phase::Thinking(_)
-            | Phase::Acting
-            | Phase::Resting
-            | Phase::Ended => format!("not continued by {by}"),
+        let Phase::Paused { why, .. } = &agent.phase else { return };
+        let words = format!("{why}, not continued by {by}");
+        let text =
+            message.as_ref().map_or_else(|| words.clone(), |said| format!("{words}: {said}"));
+        let why = match why {
+            Pause::Limit(_) => Why::Limit(words),
+            Pause::Model(_) => Why::Model(words),
         };
-        let text = message.as_ref().map_or_else(|| why.clone(), |said| format!("{why}: {said}"));
         let verdict = Verdict::Deny { message };
         self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
-        if ask.agent != AgentId::MAIN {
-            self.finish(ask.agent, Outcome::Failed, text, Why::Limit(why), by.clone());
+        if ask.agent == AgentId::MAIN {
+            self.emit(Event::TurnDropped { agent: ask.agent, by: by.clone() });
+        } else {
+            self.finish(ask.agent, Outcome::Failed, text, why, by.clone());
+        }
+    }
+
+    /// The rules, the rights or the audience have changed: asks that would not be asked now are
+    /// withdrawn, and their calls get what they would get now.
+    pub(super) fn ask_again(&mut self) {
+        let asks: Vec<Ask> = self.session.asks.values().cloned().collect();
+        for ask in asks {
+            let absent = self.session.world.audience == Audience::Absent;
+            match ask.kind {
+                AskKind::Approval { .. } => {
+                    if self.is_asked_now(&ask) {
+                        continue;
+                    }
+                    self.withdraw(ask.id, "the rules have changed");
+                }
+                AskKind::Question { .. } if absent && ask.to == AskTo::Person => {
+                    self.withdraw(ask.id, "nobody is there");
+                    if let Some(call) = ask.call {
+                        self.give(ask.agent, call, Output::error(NOBODY_TO_ASK));
+                    }
+                }
+                AskKind::Continue { .. } | AskKind::Budget { .. } if absent => {
+                    self.withdraw(ask.id, "nobody is there");
+                    self.nobody_continues(ask.agent);
+                }
+                AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => {}
+            }
+            self.ready.push_back(ask.agent);
+        }
+        if self.session.world.audience == Audience::Absent {
+            self.nobody_replies();
+        }
+    }
+
+    fn is_asked_now(&self, ask: &Ask) -> bool {
+        let agent = self.session.agent(ask.agent);
+        let call = agent.and_then(|agent| Some((agent, agent.call(ask.call?)?)));
+        call.is_some_and(|(agent, call)| {
+            matches!(judge(self.session, agent, call, self.at), Ruling::Ask(_))
+        })
+    }
+
+    /// A paused agent whose parent waits for it fails; a worker's parent is told.
+    fn nobody_continues(&mut self, id: AgentId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let Phase::Paused { why, .. } = &agent.phase else { return };
+        let text = format!("{why}, and nobody is there to continue it");
+        match agent.parent {
+            Some((_, Link::Result(_))) => {
+                let why = Why::Limit(text.clone());
+                self.finish(id, Outcome::Failed, text, why, Who::Runtime);
+            }
+            Some((_, Link::Note)) => self.tell_parent_of(id, format!("paused: {text}")),
+            None => {}
+        }
+    }
+
+    /// Floor agents that wait for a reply nobody will give: their last words are their result.
+    fn nobody_replies(&mut self) {
+        let floor: Vec<AgentId> = self.session.stack.iter().skip(1).rev().copied().collect();
+        for id in floor {
+            let Some(agent) = self.session.agent(id) else { continue };
+            let waits = matches!(agent.phase, Phase::Resting) && agent.tally.turns > 0;
+            if waits && agent.readable().next().is_none() && agent.live.is_empty() {
+                let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();
+                self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::Step;
 use super::delegate::Tool;
 use super::limit::limit_words;
+use super::turn::{TOO_DEEP, TOO_LARGE};
 use crate::definition::Class;
 use crate::event::Event;
 use crate::id::{AgentId, CallId, Key};
@@ -15,15 +16,7 @@ use crate::limits::RESULT_BYTES_MAX;
 use crate::message::{Output, Who, clip};
 use crate::policy::{Ruling, judge};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Call, CallState, Owed, Phase};
-
-/// Whether the next call's turn has come.
-enum Next {
-    /// This call has its result.
-    Resolved,
-    /// This call waits for something.
-    Waits,
-}
+use crate::state::{Call, CallState, Owed};
 
 impl Step<'_> {
     /// Goes through an agent's calls until one has to wait or all are done.
@@ -38,35 +31,36 @@ impl Step<'_> {
                 return;
             };
             let call_id = call.id;
-            let next = match call.state {
+            match call.state {
                 CallState::Pending => self.dispatch(id, call_id),
                 CallState::Approved => self.run_approved(id, call_id),
-                CallState::Running { .. } => {
-                    self.start_reads_beside(id);
-                    Next::Waits
-                }
+                CallState::Running { .. } => self.start_reads_beside(id),
                 CallState::Asked(_)
                 | CallState::Child(_)
                 | CallState::Awaiting(_)
-                | CallState::Returned(_) => Next::Waits,
-            };
-            match next {
-                Next::Resolved => {}
-                Next::Waits => return,
+                | CallState::Returned(_) => {}
+            }
+            let agent = self.session.agent(id);
+            if agent.is_some_and(|agent| agent.open_call().is_some_and(|call| call.id == call_id)) {
+                return;
             }
         }
     }
 
-    fn dispatch(&mut self, id: AgentId, call_id: CallId) -> Next {
-        let Some(agent) = self.session.agent(id) else { return Next::Waits };
-        let Some(call) = agent.call(call_id) else { return Next::Waits };
+    fn dispatch(&mut self, id: AgentId, call_id: CallId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let Some(call) = agent.call(call_id) else { return };
         let tool = Tool::named(&call.name);
         if agent.last_turn.is_some() && tool != Some(Tool::Complete) {
-            return self.resolve(id, call_id, Output::error("not run: this was your last turn"));
+            return self.give(id, call_id, Output::error("not run: this was your last turn"));
         }
         if !call.arguments.is_object() {
-            let text = format!("{}: the arguments must be a JSON object", call.name);
-            return self.resolve(id, call_id, Output::error(text));
+            let text = match call.arguments.as_str() {
+                Some(why) if why.starts_with(TOO_LARGE) || why == TOO_DEEP => why,
+                Some(_) | None => "the arguments must be a JSON object",
+            };
+            let text = format!("{}: {text}", call.name);
+            return self.give(id, call_id, Output::error(text));
         }
         if let Some(tool) = tool
             && !tool.is_judged()
@@ -75,36 +69,40 @@ impl Step<'_> {
         }
         match judge(self.session, agent, call, self.at) {
             Ruling::Allow => self.run(id, call_id),
-            Ruling::Ask(because) => self.ask_approval(id, call_id, because),
-            Ruling::Deny(why) => self.resolve(id, call_id, Output::error(why)),
+            Ruling::Ask(because) => {
+                if let Err(why) = self.open_approval(id, call_id, because) {
+                    self.give(id, call_id, Output::denied(why));
+                }
+            }
+            Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
+            Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
         }
     }
 
     /// An approved call runs as the person saw it, unless the rules have changed meanwhile.
-    fn run_approved(&mut self, id: AgentId, call_id: CallId) -> Next {
-        let Some(agent) = self.session.agent(id) else { return Next::Waits };
-        let Some(call) = agent.call(call_id) else { return Next::Waits };
+    fn run_approved(&mut self, id: AgentId, call_id: CallId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let Some(call) = agent.call(call_id) else { return };
         match judge(self.session, agent, call, self.at) {
             Ruling::Allow | Ruling::Ask(_) => self.run(id, call_id),
-            Ruling::Deny(why) => self.resolve(id, call_id, Output::error(why)),
+            Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
+            Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
         }
     }
 
-    fn run(&mut self, id: AgentId, call_id: CallId) -> Next {
-        let Some(agent) = self.session.agent(id) else { return Next::Waits };
-        let Some(call) = agent.call(call_id) else { return Next::Waits };
+    fn run(&mut self, id: AgentId, call_id: CallId) {
+        let Some(agent) = self.session.agent(id) else { return };
+        let Some(call) = agent.call(call_id) else { return };
         if let Some(tool) = Tool::named(&call.name) {
             return self.delegate(id, call_id, tool);
         }
         if !self.may_run(agent) {
-            self.line_up(id);
-            return Next::Waits;
+            return self.line_up(id);
         }
-        let idempotent =
-            self.session.world.tools.get(&call.name).is_some_and(|tool| tool.idempotent);
+        let tool = self.session.world.tools.get(&call.name);
+        let idempotent = tool.is_some_and(|tool| tool.idempotent);
         self.emit(Event::Started { agent: id, call: call_id, idempotent });
         self.start_reads_beside(id);
-        Next::Waits
     }
 
     /// Where the definition allows it, read-only calls run together, up to the first that is
@@ -119,6 +117,7 @@ impl Step<'_> {
         };
         let beside: Vec<(CallId, bool)> = agent
             .calls()
+            .skip_while(|call| call.has_returned())
             .take_while(reads)
             .take_while(|call| match call.state {
                 CallState::Pending => judge(self.session, agent, call, self.at) == Ruling::Allow,
@@ -145,30 +144,23 @@ impl Step<'_> {
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
     }
 
-    fn resolve(&mut self, id: AgentId, call: CallId, output: Output) -> Next {
-        self.give(id, call, output);
-        Next::Resolved
-    }
-
-    fn ask_approval(&mut self, id: AgentId, call: CallId, because: String) -> Next {
-        match self.open_approval(id, call, because) {
-            Ok(()) => Next::Waits,
-            Err(why) => self.resolve(id, call, Output::error(why)),
+    fn delegate(&mut self, id: AgentId, call: CallId, tool: Tool) {
+        if let Some(output) = self.use_tool(id, call, tool) {
+            self.give(id, call, output);
         }
     }
 
-    fn delegate(&mut self, id: AgentId, call: CallId, tool: Tool) -> Next {
-        match self.use_tool(id, call, tool) {
-            Some(output) => self.resolve(id, call, output),
-            None => Next::Waits,
-        }
-    }
-
-    pub(super) fn ran(&mut self, key: Key, output: Output) -> Result<(), Refusal> {
+    pub(super) fn ran(&mut self, key: Key, mut output: Output) -> Result<(), Refusal> {
         let Some(Owed::Tool(id, call)) = self.session.owed.get(&key) else {
             return Err(Refusal::Stale { key });
         };
         let (id, call) = (*id, *call);
+        // The model sees its own arguments in the history; it must know that others were used.
+        let ran = self.session.agent(id).and_then(|agent| agent.call(call));
+        if let Some(ran) = ran.filter(|ran| ran.edited) {
+            output.text =
+                format!("[the user changed the arguments to {}]\n{}", ran.arguments, output.text);
+        }
         self.give(id, call, output);
         self.ready.push_back(id);
         Ok(())
@@ -218,32 +210,21 @@ impl Step<'_> {
         calls.filter(|call| !call.has_returned()).map(|call| call.id).collect()
     }
 
-    /// Every call without a result gets `Cancelled`; asks are withdrawn, children stopped.
-    pub(super) fn cancel_calls(&mut self, id: AgentId, by: &Who) {
+    /// Every call without a result gets these words; asks are withdrawn, children stopped.
+    pub(super) fn cancel_calls(&mut self, id: AgentId, words: &str, by: &Who) {
         for call in self.open_calls(id) {
             let state = self.session.agent(id).and_then(|agent| agent.call(call));
-            match state.map(|call| call.state.clone()) {
-                Some(CallState::Asked(ask)) => self.withdraw(ask, "cancelled"),
-                Some(CallState::Child(child)) if self.live_agent(child).is_ok() => {
-                    let text = format!("cancelled by {by}");
-                    self.stop(child, &text, by);
-                    continue;
-                }
-                Some(
-                    CallState::Pending
-                    | CallState::Approved
-                    | CallState::Running { .. }
-                    | CallState::Child(_)
-                    | CallState::Awaiting(_)
-                    | CallState::Returned(_),
-                )
-                | None => {}
+            let Some(state) = state.map(|call| call.state.clone()) else { continue };
+            if let CallState::Asked(ask) = state {
+                self.withdraw(ask, "cancelled");
             }
-            self.give(id, call, Output::error("Cancelled"));
+            if let CallState::Child(child) = state
+                && self.live_agent(child).is_ok()
+            {
+                self.stop(child, &format!("cancelled by {by}"), by);
+            } else {
+                self.give(id, call, Output::error(words));
+            }
         }
-        debug_assert!(
-            !matches!(self.session.agent(id).map(|agent| &agent.phase), Some(Phase::Acting)),
-            "an agent whose calls all have results is not acting"
-        );
     }
 }

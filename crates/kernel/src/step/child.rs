@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::Step;
 use crate::ask::{AskTo, Verdict};
 use crate::event::Event;
-use crate::id::{AgentId, AskId, Seq};
+use crate::id::{AgentId, AskId, CallId, Seq};
 use crate::limits::RESULT_BYTES_MAX;
-use crate::message::{Note, Output, Source, Who, clip};
+use crate::message::{Note, Output, Source, Who, clip, headline};
 use crate::receipt::{Outcome, Receipt, Why};
-use crate::state::{Agent, CallState, Link, Phase, WaitFor};
+use crate::state::{Agent, Link, WaitFor};
 
 impl Step<'_> {
     /// Ends an agent and its subtree, deepest first, and hands its result over.
@@ -34,15 +34,32 @@ impl Step<'_> {
             Outcome::Cancelled => (why.clone(), by.clone()),
             Outcome::Done | Outcome::Failed => (Why::ParentEnded, Who::Agent(id)),
         };
+        let mut unread = Vec::new();
         for (below, pending) in tree.iter().zip(&pending).skip(1).rev() {
-            let text = String::from("cancelled: the agent above it ended");
+            let text = match outcome {
+                Outcome::Cancelled => result.clone(),
+                Outcome::Done | Outcome::Failed => "cancelled: the agent above it ended".into(),
+            };
             let (why, by) = (below_why.clone(), below_by.clone());
-            self.end_one(*below, Outcome::Cancelled, text, why, by, *pending);
+            unread.extend(self.end_one(*below, Outcome::Cancelled, text, why, by, *pending));
         }
         let pending = pending.first().copied().unwrap_or_default();
         let handle = (result.len() > RESULT_BYTES_MAX).then(|| format!("{id}"));
-        self.end_one(id, outcome, clip(result, RESULT_BYTES_MAX), why, by, pending);
+        let result = clip(result, RESULT_BYTES_MAX);
+        unread.extend(self.end_one(id, outcome, result, why, by, pending));
         self.hand_over(id, handle);
+        self.pass_on(unread);
+    }
+
+    /// What people said to somebody who ended before reading it reaches whoever has the floor.
+    fn pass_on(&mut self, unread: Vec<(String, Note)>) {
+        let top = self.session.top();
+        for (label, note) in unread {
+            let text = format!("(said to {label}, who had just ended) {}", note.text);
+            self.emit(Event::Heard { agent: top, note: Note::new(note.source, text) });
+            self.check_wait(top);
+            self.ready.push_back(top);
+        }
     }
 
     fn live_children(&self, id: AgentId) -> u32 {
@@ -59,32 +76,42 @@ impl Step<'_> {
         why: Why,
         by: Who,
         children_pending: u32,
-    ) {
-        self.cancel_calls(id, &by);
-        if let Some(Phase::Paused { ask: Some(ask), .. }) =
-            self.session.agent(id).map(|agent| &agent.phase)
-        {
-            let ask = *ask;
+    ) -> Vec<(String, Note)> {
+        self.cancel_calls(id, "Cancelled", &by);
+        if let Some(ask) = self.session.agent(id).and_then(Agent::pause_ask) {
             self.withdraw(ask, "the agent ended");
         }
-        let Some(agent) = self.session.agent(id) else { return };
+        let Some(agent) = self.session.agent(id) else { return Vec::new() };
         let followers = agent.followers.clone();
+        let label = agent.label.clone();
+        let unread = agent.inbox.iter().filter(|(_, note)| note.is_from_person());
+        let unread = unread.map(|(_, note)| (label.clone(), note.clone())).collect();
         let receipt = Receipt {
             outcome,
             why,
             by,
             tally: agent.tally.clone(),
             tree_micro_usd: agent.account.spent.micro_usd,
+            unpriced: agent.account.unpriced,
             children_pending,
+            unread: u32::try_from(agent.inbox.len()).unwrap_or(u32::MAX),
             active_ms: agent.account.clock.read(self.at),
         };
+        let words = format!("{label} ({id}) {}: {}", outcome.word(), headline(&result, 200));
         self.emit(Event::Ended { agent: id, result, receipt: Box::new(receipt) });
         for follower in followers {
-            let free = self.session.agent(follower).is_some_and(|next| next.after.is_empty());
-            if free && self.session.agent(follower).is_some_and(|next| !next.has_ended()) {
+            let Some(next) = self.session.agent(follower).filter(|next| !next.has_ended()) else {
+                continue;
+            };
+            let free = next.after.is_empty();
+            if outcome != Outcome::Done {
+                self.tell(follower, Source::Runtime, format!("You come after {words}"));
+            }
+            if free {
                 self.line_up(follower);
             }
         }
+        unread
     }
 
     /// The parent's side: the one result of the call that waits, or one note.
@@ -96,15 +123,15 @@ impl Step<'_> {
         match link {
             Link::Result(call) => {
                 let is_error = end.receipt.outcome != Outcome::Done;
-                let output = Output { text, is_error, handle, deeds: Vec::new(), receipt };
+                let output = Output { text, is_error, handle, receipt, ..Output::default() };
                 self.emit(Event::Returned { agent: parent, call, output, reads: Vec::new() });
             }
             Link::Note => {
-                let note = Note { source: Source::Child(id), text, input: None, receipt };
+                let note = Note { receipt, handle, ..Note::new(Source::Child(id), text) };
                 self.emit(Event::Heard { agent: parent, note });
-                self.check_wait(parent);
             }
         }
+        self.check_waits_above(id);
         self.ready.push_back(parent);
     }
 
@@ -119,6 +146,15 @@ impl Step<'_> {
         self.emit(Event::Settled { ask, verdict, by: Who::Runtime, input: None });
     }
 
+    /// Somebody ended or needs help: whoever above waits for it may go on.
+    pub(super) fn check_waits_above(&mut self, id: AgentId) {
+        let mut at = self.session.agent(id).and_then(|agent| agent.parent);
+        while let Some((above, _)) = at {
+            self.check_wait(above);
+            at = self.session.agent(above).and_then(|agent| agent.parent);
+        }
+    }
+
     /// Ends an agent's `wait` if what it waits for has come, somebody it waits for needs it, or
     /// a person spoke to it.
     pub(super) fn check_wait(&mut self, id: AgentId) {
@@ -130,8 +166,7 @@ impl Step<'_> {
     }
 
     pub(super) fn wait_is_over(&self, agent: &Agent, wait: &WaitFor) -> Option<&'static str> {
-        let spoken = agent.readable().any(|(_, note)| matches!(note.source, Source::Person { .. }));
-        if spoken {
+        if agent.readable().any(|(_, note)| note.is_from_person()) {
             return Some("the user spoke");
         }
         let ended = |id: &AgentId| self.session.agent(*id).is_none_or(Agent::has_ended);
@@ -141,49 +176,35 @@ impl Step<'_> {
         if !wait.all && (wait.agents.is_empty() || wait.agents.iter().any(ended)) {
             return Some("one ended");
         }
-        let needs = wait.agents.iter().any(|id| self.needs_parent(*id));
+        let news = |id: &&AgentId| self.needs_parent(**id) && !wait.known.contains(id);
+        let stuck = |id: &AgentId| ended(id) || self.needs_parent(*id);
+        let needs = wait.agents.iter().any(|id| news(&id)) || wait.agents.iter().all(stuck);
         needs.then_some("an agent needs you")
     }
 
     /// Paused, or asking its parent: only the parent (or a person) can move it.
     pub(super) fn needs_parent(&self, id: AgentId) -> bool {
-        let Some(agent) = self.session.agent(id) else { return false };
-        let asks = agent.calls().any(|call| match call.state {
-            CallState::Asked(ask) => {
-                self.session.asks.get(&ask).is_some_and(|ask| ask.to == AskTo::Parent)
-            }
-            CallState::Pending
-            | CallState::Approved
-            | CallState::Running { .. }
-            | CallState::Child(_)
-            | CallState::Awaiting(_)
-            | CallState::Returned(_) => false,
-        });
-        asks || matches!(agent.phase, Phase::Paused { .. })
+        self.session.agent(id).is_some_and(|agent| {
+            agent.is_paused() || self.question_of(agent, &[AskTo::Parent]).is_some()
+        })
     }
 
     /// Answers a `wait`. What the answer tells need not be told again, so those notes are read.
     pub(super) fn end_wait(&mut self, id: AgentId, reason: &str) {
         let Some(agent) = self.session.agent(id) else { return };
         let Some((call, wait)) = awaiting(agent) else { return };
-        let told: Vec<(Seq, AgentId)> = agent
-            .inbox
-            .iter()
-            .filter_map(|(key, note)| match note.source {
-                Source::Child(child) if wait.agents.contains(&child) => Some((*key, child)),
-                Source::Child(_)
-                | Source::Brief
-                | Source::Person { .. }
-                | Source::Parent
-                | Source::Runtime => None,
-            })
-            .collect();
+        let told = ends_told(agent, &wait.agents);
         let rows: Vec<Value> = wait
             .agents
             .iter()
             .map(|child| {
                 let fresh = told.iter().any(|(_, of)| of == child);
-                self.outcome_row(*child, fresh, RESULT_BYTES_MAX / 2 / wait.agents.len().max(1))
+                let mine = self.session.agent(*child).is_some_and(|it| it.is_child_of(id));
+                self.outcome_row(
+                    *child,
+                    fresh || !mine,
+                    RESULT_BYTES_MAX / 2 / wait.agents.len().max(1),
+                )
             })
             .collect();
         let text = json!({ "ended_because": reason, "agents": rows });
@@ -194,14 +215,20 @@ impl Step<'_> {
     }
 }
 
-fn awaiting(agent: &Agent) -> Option<(crate::id::CallId, &WaitFor)> {
-    agent.calls().find_map(|call| match &call.state {
-        CallState::Awaiting(wait) => Some((call.id, wait)),
-        CallState::Pending
-        | CallState::Asked(_)
-        | CallState::Approved
-        | CallState::Running { .. }
-        | CallState::Child(_)
-        | CallState::Returned(_) => None,
-    })
+fn awaiting(agent: &Agent) -> Option<(CallId, &WaitFor)> {
+    agent.calls().find_map(|call| Some((call.id, call.awaiting()?)))
+}
+
+/// The unread notes that tell of the end of one of these.
+pub(super) fn ends_told(agent: &Agent, of: &[AgentId]) -> Vec<(Seq, AgentId)> {
+    let ends = agent.inbox.iter().filter(|(_, note)| note.receipt.is_some());
+    let ends = ends.filter_map(|(key, note)| match note.source {
+        Source::Child(child) if of.contains(&child) => Some((*key, child)),
+        Source::Child(_)
+        | Source::Brief
+        | Source::Person { .. }
+        | Source::Parent
+        | Source::Runtime => None,
+    });
+    ends.collect()
 }

@@ -21,6 +21,8 @@ impl Step<'_> {
             Command::Back => self.back(by),
             Command::Done { text } => {
                 let top = self.on_floor()?;
+                let last = self.agent(top)?.last_reply().map(|reply| reply.text.clone());
+                let text = if text.trim().is_empty() { last.unwrap_or_default() } else { text };
                 let text = clip(text, INPUT_BYTES_MAX);
                 self.finish(top, Outcome::Done, text, Why::EndedByPerson, by);
                 Ok(())
@@ -91,13 +93,7 @@ impl Step<'_> {
         let Some(agent) = self.session.agent(id) else { return };
         let waits = matches!(agent.phase, Phase::Resting) && agent.readable().next().is_none();
         if waits && agent.live.is_empty() && agent.tally.turns > 0 {
-            let last = agent.transcript.iter().rev().find_map(|line| match &line.body {
-                crate::message::Body::Replied(reply) => Some(reply.text.clone()),
-                crate::message::Body::Told(_)
-                | crate::message::Body::Results(_)
-                | crate::message::Body::Summary(_) => None,
-            });
-            let text = last.unwrap_or_default();
+            let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();
             self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
         }
     }
@@ -115,20 +111,31 @@ impl Step<'_> {
             return Ok(());
         }
         let below: Vec<AgentId> = agent.live.iter().copied().collect();
-        self.interrupt(id, by);
+        let busy = agent.thought().is_some() || agent.turn.is_some() || !below.is_empty();
         for child in below {
-            if self.session.agent(child).is_some_and(|child| !child.has_ended()) {
-                self.stop(child, &text, by);
-            }
+            self.stop(child, &text, by);
         }
-        // What the stopped ones left in its inbox it reads when somebody next speaks to it.
+        self.interrupt(id, "Cancelled", by);
+        if let Some(ask) = self.agent(id)?.pause_ask() {
+            self.withdraw(ask, "cancelled");
+        }
+        if self.agent(id)?.is_paused() {
+            self.emit(Event::TurnDropped { agent: id, by: by.clone() });
+        }
+        // What happened it reads when somebody next speaks to it; it is not woken for that.
+        if busy {
+            self.tell(id, Source::Runtime, format!("What you were doing was {text}."));
+        }
         self.ready.clear();
         Ok(())
     }
 
     fn continued(&mut self, id: AgentId, text: Option<String>, by: &Who) -> Result<(), Refusal> {
         let agent = self.live_agent(id)?;
-        if !matches!(agent.phase, Phase::Paused { .. }) {
+        if agent.is_main() && agent.fault.is_some() && matches!(agent.phase, Phase::Resting) {
+            // What it was asked is still unanswered: it simply tries again.
+            self.ready.push_back(id);
+        } else if !agent.is_paused() {
             let state = state_word(self.session, agent).word().into();
             return Err(Refusal::NotPaused { agent: id, state });
         }
@@ -136,7 +143,9 @@ impl Step<'_> {
             let source = Source::Person { channel: String::new(), sender: format!("{by}") };
             self.tell(id, source, clip(text, INPUT_BYTES_MAX));
         }
-        self.go_on(id, by);
+        if self.agent(id)?.is_paused() {
+            self.go_on(id, by);
+        }
         Ok(())
     }
 
@@ -153,6 +162,7 @@ impl Step<'_> {
                 self.emit(Event::Narrowed { agent: below, ceiling });
             }
         }
+        self.ask_again();
         Ok(())
     }
 

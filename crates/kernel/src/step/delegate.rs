@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Step;
 use super::world::READER;
-use crate::definition::{AgentLimits, Kind, Mode};
+use crate::definition::{AgentLimits, Definition, Kind, Mode};
 use crate::event::{Event, Spawn};
 use crate::id::{AgentId, CallId};
 use crate::limits::{AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, WORKER_ROWS_MAX};
@@ -94,6 +94,27 @@ impl Tool {
         }
     }
 
+    /// The plain tool that an alias stands for: rules and rights for one hold for the other.
+    pub(crate) fn kin(self) -> Tool {
+        match self {
+            Tool::SessionsSpawn => Tool::CallRecipe,
+            Tool::SpawnInteractive => Tool::UseAgent,
+            Tool::Delegate => Tool::SpawnAgent,
+            Tool::UseAgent
+            | Tool::UseSkill
+            | Tool::SpawnAgent
+            | Tool::CallRecipe
+            | Tool::Wait
+            | Tool::ListAgents
+            | Tool::GetAgent
+            | Tool::AgentEval
+            | Tool::AgentClose
+            | Tool::Complete
+            | Tool::AskUser
+            | Tool::AskParent => self,
+        }
+    }
+
     /// Making an agent is an effect, judged by ceilings and rules; talking about agents is not.
     pub(crate) fn is_judged(self) -> bool {
         match self {
@@ -149,7 +170,7 @@ impl Step<'_> {
             Tool::ListAgents => Ok(Some(self.list_agents(id))),
             Tool::GetAgent => self.get_agent(id, arguments).map(Some),
             Tool::AgentEval => self.agent_eval(id, arguments).map(Some),
-            Tool::AgentClose => self.agent_close(id, arguments).map(Some),
+            Tool::AgentClose => self.agent_close(id, call, arguments),
             Tool::Complete => self.try_complete(id, call, arguments),
             Tool::AskUser => self.ask_user(id, call, arguments),
             Tool::AskParent => self.ask_parent(id, call, arguments),
@@ -171,7 +192,7 @@ impl Step<'_> {
         let parent = self.session.agent(id).ok_or("no such agent")?;
         let digest = self.find_definition(&request.name)?;
         let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
-        self.may_be_born(parent, tool, &definition.name)?;
+        self.may_be_born(parent, tool, definition)?;
         let after =
             request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
         // Only somebody the person can hear may hand the floor on; for others it is a call.
@@ -188,7 +209,7 @@ impl Step<'_> {
             agent: child,
             parent: Some(id),
             call: Some(call),
-            label: self.label_for(parent, request.label.as_deref().unwrap_or(&definition.name)),
+            label: label_for(parent, request.label.as_deref(), &definition.name),
             model: request
                 .model
                 .or_else(|| definition.model.clone())
@@ -207,8 +228,7 @@ impl Step<'_> {
         self.emit(Event::Spawned(Box::new(spawn)));
         let waits = self.session.agent(child).is_some_and(|agent| !agent.after.is_empty());
         let text = clip(request.brief, INPUT_BYTES_MAX);
-        let note = Note { source: Source::Brief, text, input: None, receipt: None };
-        self.emit(Event::Heard { agent: child, note });
+        self.emit(Event::Heard { agent: child, note: Note::new(Source::Brief, text) });
         if mode == Mode::Worker {
             return Ok(Some(self.announce(id, child, waits)));
         }
@@ -238,12 +258,14 @@ impl Step<'_> {
     }
 
     /// Everything that forbids a birth, in words the model can act on.
-    fn may_be_born(&self, parent: &Agent, tool: Tool, name: &str) -> Result<(), String> {
+    fn may_be_born(&self, parent: &Agent, tool: Tool, made: &Definition) -> Result<(), String> {
         let limits = &self.session.world.limits;
-        if parent.kind == Kind::Skill && tool == Tool::UseSkill {
+        let skill = tool == Tool::UseSkill || made.kind == Kind::Skill;
+        if parent.kind == Kind::Skill && skill {
             return Err("a skill cannot call use_skill: do the work or complete".into());
         }
-        if parent.name == name {
+        let name = &made.name;
+        if parent.name == *name {
             return Err(format!(
                 "{name} cannot invoke itself: do the work or choose another agent"
             ));
@@ -272,10 +294,8 @@ impl Step<'_> {
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = [".yaml", ".yml", ".json", ".md"].iter().find_map(|ext| stem.strip_suffix(ext));
         let main = self.session.agent(AgentId::MAIN).map(|main| main.name.as_str());
-        let found = [Some(name), stem].into_iter().flatten().find(|name| Some(*name) != main);
-        let found = found.and_then(|name| {
-            catalogue.get(name).or_else(|| stem.and_then(|stem| catalogue.get(stem)))
-        });
+        let names = [Some(name), stem].into_iter().flatten().filter(|name| Some(*name) != main);
+        let found = names.filter_map(|name| catalogue.get(name)).next();
         found.cloned().ok_or_else(|| {
             let known: Vec<&str> = catalogue
                 .keys()
@@ -286,19 +306,17 @@ impl Step<'_> {
             format!("no agent is named {name:?}. Known: {}", known.join(", "))
         })
     }
+}
 
-    /// A label that is unique below its parent.
-    fn label_for(&self, parent: &Agent, wanted: &str) -> String {
-        let wanted = wanted.replace('/', "-");
-        let taken = |label: &str| {
-            parent.live.iter().any(|id| self.session.agent(*id).is_some_and(|it| it.label == label))
-        };
-        if !taken(&wanted) {
-            return wanted;
-        }
-        let numbered = (2..=parent.live.len() + 2).map(|n| format!("{wanted}-{n}"));
-        numbered.into_iter().find(|label| !taken(label)).unwrap_or(wanted)
-    }
+/// A label no other child of this parent ever had, and that nobody takes for an id.
+fn label_for(parent: &Agent, wanted: Option<&str>, name: &str) -> String {
+    let wanted = wanted.unwrap_or(name).trim().replace('/', "-");
+    let is_id = wanted.strip_prefix('a').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let wanted = if wanted.is_empty() || is_id { String::from(name) } else { wanted };
+    let times = parent.labels.get(&wanted).copied().unwrap_or(0);
+    let numbered = (times + 1..).map(|n| format!("{wanted}-{n}"));
+    let mut labels = (times == 0).then(|| wanted.clone()).into_iter().chain(numbered);
+    labels.find(|label| !parent.labels.contains_key(label)).unwrap_or_default()
 }
 
 /// What a call of a delegation tool asks for.
@@ -323,7 +341,7 @@ fn request(tool: Tool, arguments: &Map<String, Value>) -> Result<Request, String
         }
         Tool::SpawnInteractive => {
             request.name = needed("recipe_name")?;
-            let turns = arguments.get("max_turns").and_then(Value::as_u64);
+            let turns = arguments.get("max_turns").and_then(whole);
             let turns = turns.unwrap_or(INTERACTIVE_TURNS_MAX).clamp(1, INTERACTIVE_TURNS_MAX);
             request.turns_max = u32::try_from(turns).ok();
         }
@@ -374,6 +392,12 @@ fn request(tool: Tool, arguments: &Map<String, Value>) -> Result<Request, String
         request.brief = "Begin.".into();
     }
     Ok(request)
+}
+
+/// A whole number, however it was written: `3`, `"3"`, `3.0`, `-3`.
+fn whole(value: &Value) -> Option<i64> {
+    let text = value.as_str().map_or_else(|| value.to_string(), String::from);
+    text.trim().split('.').next().and_then(|digits| digits.parse().ok())
 }
 
 fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -14,7 +14,7 @@ use crate::input::{Failure, FailureKind, Refusal};
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
 use crate::message::Who;
 use crate::receipt::{Outcome, Why};
-use crate::state::{Owed, Phase};
+use crate::state::Owed;
 
 impl Step<'_> {
     pub(super) fn failed(&mut self, key: Key, mut failure: Failure) -> Result<(), Refusal> {
@@ -24,7 +24,7 @@ impl Step<'_> {
         let id = *id;
         failure.message = crate::message::clip(failure.message, 2_000);
         let agent = self.agent(id)?;
-        let Phase::Thinking(thought) = &agent.phase else { return Err(Refusal::Stale { key }) };
+        let thought = agent.thought().ok_or(Refusal::Stale { key })?;
         let attempt = thought.attempt;
         let patient = failure.retry_after_ms.is_none_or(|ms| ms <= RETRY_AFTER_MAX_MS);
         if failure.kind.is_retryable() && patient && attempt < TRIES_MAX {
@@ -54,10 +54,9 @@ impl Step<'_> {
         let Some(agent) = self.session.agent(id) else { return };
         if agent.is_main() {
             let text = format!("The model call failed: {failure}.");
-            let to = self.session.reply_to.clone();
-            self.emit(Event::Spoke { agent: id, text, to });
+            self.speak(id, text);
         } else if agent.mode == Mode::Worker && agent.last_turn.is_none() {
-            self.pause(id, Pause::Model(failure));
+            self.pause(id, &Pause::Model(failure));
         } else {
             let text = format!("the model call failed: {failure}");
             let why = Why::Model(failure.to_string());

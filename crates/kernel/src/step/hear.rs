@@ -5,21 +5,25 @@ use alloc::string::String;
 
 use super::Step;
 use crate::apply::dedupe_key;
-use crate::ask::{AskKind, AskTo, Verdict};
+use crate::ask::{AskKind, AskTo};
 use crate::event::Event;
 use crate::id::{AgentId, AskId, InputId};
 use crate::input::Refusal;
-use crate::limits::{COALESCE_MS, INBOX_MAX, INPUT_BYTES_MAX, QUEUE_MAX};
+use crate::limits::{COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, QUEUE_MAX};
 use crate::message::{Message, Note, Source, To, Urgency, Who};
-use crate::state::{Agent, CallState, Phase, Waiting};
+use crate::state::{Agent, Call, Phase, Waiting};
 
 impl Step<'_> {
     pub(super) fn said(&mut self, message: Message) -> Result<(), Refusal> {
         check_text(&message.text)?;
-        if let Some(input) = dedupe_key(&message).and_then(|id| self.session.seen.ids.get(&id)) {
+        let seen = dedupe_key(&message).and_then(|id| self.session.seen.ids.get(&id));
+        if let Some((input, at)) = seen
+            && self.at.since(*at) <= DEDUPE_MS
+        {
             return Err(Refusal::Duplicate { input: *input });
         }
-        if self.session.queue.len() >= QUEUE_MAX {
+        let queued = message.urgency == Urgency::Queue && message.to == To::Floor;
+        if queued && self.session.queue.len() >= QUEUE_MAX {
             return Err(Refusal::QueueFull { max: QUEUE_MAX });
         }
         let to = match message.to {
@@ -31,9 +35,8 @@ impl Step<'_> {
         if agent.inbox.len() >= INBOX_MAX {
             return Err(Refusal::InboxFull { agent: to, max: INBOX_MAX });
         }
-        let by_name = to != self.session.top();
         match message.urgency {
-            Urgency::Queue if !by_name => self.queue_up(message),
+            Urgency::Queue if queued => self.queue_up(message),
             Urgency::Queue | Urgency::Steer => {
                 let input = self.admit_message(message);
                 self.hear_input(to, input);
@@ -41,7 +44,7 @@ impl Step<'_> {
             Urgency::Interrupt => {
                 let by = who(&message);
                 let input = self.admit_message(message);
-                self.interrupt(to, &by);
+                self.interrupt(to, "Cancelled", &by);
                 self.hear_input(to, input);
             }
         }
@@ -53,6 +56,7 @@ impl Step<'_> {
             last.message.channel == message.channel
                 && last.message.sender == message.sender
                 && last.message.urgency == Urgency::Queue
+                && last.message.reply_to == message.reply_to
                 && self.at.since(last.at) <= COALESCE_MS
                 && last.message.text.len() + message.text.len() < INPUT_BYTES_MAX
         });
@@ -88,7 +92,9 @@ impl Step<'_> {
         if let Some(before) = to {
             self.waiting(before)?;
         }
-        self.emit(Event::Moved { input, before: to });
+        if to != Some(input) {
+            self.emit(Event::Moved { input, before: to });
+        }
         Ok(())
     }
 
@@ -114,28 +120,20 @@ impl Step<'_> {
         match &agent.phase {
             Phase::Resting | Phase::Paused { .. } => true,
             Phase::Acting => {
-                self.question_of(agent).is_some()
-                    || agent.calls().any(|call| matches!(call.state, CallState::Awaiting(_)))
+                let waits = agent.calls().any(|call| call.awaiting().is_some());
+                waits || self.question_of(agent, &[AskTo::Person]).is_some()
             }
             Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) | Phase::Ended => false,
         }
     }
 
-    /// The question to the person that an agent's call waits for.
-    fn question_of(&self, agent: &Agent) -> Option<AskId> {
-        agent.calls().find_map(|call| match call.state {
-            CallState::Asked(id) => {
-                let ask = self.session.asks.get(&id)?;
-                let question = matches!(ask.kind, AskKind::Question { .. });
-                (question && ask.to == AskTo::Person).then_some(id)
-            }
-            CallState::Pending
-            | CallState::Approved
-            | CallState::Running { .. }
-            | CallState::Child(_)
-            | CallState::Awaiting(_)
-            | CallState::Returned(_) => None,
-        })
+    /// The question to one of these that an agent's call waits for.
+    pub(super) fn question_of(&self, agent: &Agent, to: &[AskTo]) -> Option<AskId> {
+        let asks = agent.calls().filter_map(Call::asked);
+        let mut asks = asks.filter_map(|id| self.session.asks.get(&id));
+        let found =
+            asks.find(|ask| matches!(ask.kind, AskKind::Question { .. }) && to.contains(&ask.to));
+        found.map(|ask| ask.id)
     }
 
     /// An admitted input reaches its agent: as the answer to its question, or as a note.
@@ -145,51 +143,34 @@ impl Step<'_> {
         };
         let by = who(&message);
         let Some(agent) = self.session.agent(id) else { return };
-        if let Some(ask) = self.question_of(agent) {
+        // Somebody spoken to by name may be asking its parent; a person's word is as good.
+        let to: &[AskTo] = if message.to == To::Floor {
+            &[AskTo::Person]
+        } else {
+            &[AskTo::Person, AskTo::Parent]
+        };
+        if let Some(ask) = self.question_of(agent, to) {
             self.settle_question(ask, message.text, by, Some(input));
             return;
         }
-        let paused = match &agent.phase {
-            Phase::Paused { ask, .. } => Some(*ask),
-            Phase::Queued
-            | Phase::Starting { .. }
-            | Phase::Thinking(_)
-            | Phase::Acting
-            | Phase::Resting
-            | Phase::Ended => None,
-        };
-        let note = Note {
-            source: Source::Person { channel: message.channel, sender: message.sender },
-            text: message.text,
-            input: Some(input),
-            receipt: None,
-        };
+        let paused = agent.is_paused();
+        let source = Source::Person { channel: message.channel, sender: message.sender };
+        let note = Note { input: Some(input), ..Note::new(source, message.text) };
         self.emit(Event::Heard { agent: id, note });
-        if let Some(ask) = paused {
-            if let Some(ask) = ask {
-                let verdict = Verdict::Continue { text: None };
-                self.emit(Event::Settled { ask, verdict, by: by.clone(), input: None });
-            }
-            self.emit(Event::Continued { agent: id, by });
+        if paused {
+            self.go_on(id, &by);
         }
         self.check_wait(id);
         self.ready.push_back(id);
     }
 
     /// Drops what an agent is doing, without ending it: `interrupt`, and the cancel of main.
-    pub(super) fn interrupt(&mut self, id: AgentId, by: &Who) {
+    pub(super) fn interrupt(&mut self, id: AgentId, words: &str, by: &Who) {
         let Some(agent) = self.session.agent(id) else { return };
-        match &agent.phase {
-            Phase::Thinking(_) => {
-                self.emit(Event::TurnDropped { agent: id, by: by.clone() });
-            }
-            Phase::Acting | Phase::Queued if agent.turn.is_some() => self.cancel_calls(id, by),
-            Phase::Acting
-            | Phase::Queued
-            | Phase::Starting { .. }
-            | Phase::Resting
-            | Phase::Paused { .. }
-            | Phase::Ended => {}
+        if agent.thought().is_some() {
+            self.emit(Event::TurnDropped { agent: id, by: by.clone() });
+        } else if agent.turn.is_some() {
+            self.cancel_calls(id, words, by);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Limits: turns, tokens, money and active time. A limit parks an agent when somebody can
 //! continue it; otherwise it gets one grace turn to hand over what it has, then fails upwards.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -64,7 +63,7 @@ impl Step<'_> {
         let Some(agent) = self.session.agent(id) else { return };
         let present = self.session.world.audience == Audience::Present;
         if agent.is_main() || (present && agent.mode != Mode::Call) {
-            self.pause(id, Pause::Limit(breach));
+            self.pause(id, &Pause::Limit(breach));
         } else if matches!(agent.phase, Phase::Starting { .. }) {
             // It has nothing to hand over yet.
             let text = format!("{breach} reached while it was being prepared");
@@ -82,30 +81,59 @@ impl Step<'_> {
     pub(super) fn fail_at_limit(&mut self, id: AgentId) {
         let breach = self.session.agent(id).and_then(|agent| agent.last_turn.clone());
         let Some(breach) = breach else { return };
-        let text = format!("{breach} reached before the work was complete");
+        let latest = self.session.agent(id).map(|agent| agent.latest.clone()).unwrap_or_default();
+        let last = if latest.is_empty() { latest } else { format!(". Last words: {latest}") };
+        let text = format!("{breach} reached before the work was complete{last}");
         self.finish(id, Outcome::Failed, text, limit_words(&breach), Who::Runtime);
     }
 
     /// Stops an agent where it can go on, and tells whoever can continue it.
-    pub(super) fn pause(&mut self, id: AgentId, why: Pause) {
+    pub(super) fn pause(&mut self, id: AgentId, why: &Pause) {
         self.emit(Event::Paused { agent: id, why: why.clone() });
         if self.session.world.audience == Audience::Present {
-            let kind = match &why {
-                Pause::Limit(Breach { limit: Limit::Money, .. }) => {
-                    let next = self.session.agent(id).map(|agent| self.estimate(agent));
-                    let micro_usd = next.unwrap_or_default().micro_usd;
+            let kind = match why {
+                Pause::Limit(breach) if breach.limit == Limit::Money => {
+                    let micro_usd = self.shortfall(id, breach);
                     AskKind::Budget { why: why.to_string(), micro_usd }
                 }
                 Pause::Limit(_) | Pause::Model(_) => AskKind::Continue { why: why.to_string() },
             };
-            let kind = Box::new(kind);
-            self.emit(Event::Asked { agent: id, call: None, to: AskTo::Person, kind });
+            self.open_ask(id, None, AskTo::Person, kind);
         } else if id == AgentId::MAIN {
             let text = format!("Stopped: {why}.");
-            let to = self.session.reply_to.clone();
-            self.emit(Event::Spoke { agent: id, text, to });
+            self.speak(id, text);
         }
         self.tell_parent_of(id, format!("paused: {why}"));
+    }
+
+    /// What the next request lacks: all that is spent and set aside, and itself, less the limit.
+    fn shortfall(&self, id: AgentId, breach: &Breach) -> u64 {
+        let (Some(agent), Some(payer)) = (self.session.agent(id), self.payer(breach)) else {
+            return 0;
+        };
+        let planned = payer.spent.micro_usd + payer.reserved.micro_usd;
+        (planned + self.estimate(agent).micro_usd).saturating_sub(breach.max)
+    }
+
+    fn payer(&self, breach: &Breach) -> Option<&Account> {
+        match breach.of {
+            Some(id) => self.session.agent(id).map(|agent| &agent.account),
+            None => Some(&self.session.tree.account),
+        }
+    }
+
+    /// A limit that would not be broken if running calls gave back what is set aside for them.
+    pub(super) fn is_only_reserved(&self, id: AgentId, breach: &Breach) -> bool {
+        let (Some(agent), Some(payer)) = (self.session.agent(id), self.payer(breach)) else {
+            return false;
+        };
+        let next = self.estimate(agent);
+        let spent = match breach.limit {
+            Limit::Tokens => payer.spent.tokens - payer.tokens_base + next.tokens,
+            Limit::Money => payer.spent.micro_usd + next.micro_usd,
+            Limit::Turns | Limit::Time => return false,
+        };
+        spent <= breach.max && payer.reserved != Spend::default()
     }
 
     /// A child needs its parent: ends the parent's `wait`, and wakes it if nobody else can help.
@@ -117,12 +145,11 @@ impl Step<'_> {
             self.tell(parent, Source::Child(id), what);
             self.ready.push_back(parent);
         }
-        self.check_wait(parent);
+        self.check_waits_above(id);
     }
 
     pub(super) fn tell(&mut self, id: AgentId, source: Source, text: String) {
-        let note = Note { source, text, input: None, receipt: None };
-        self.emit(Event::Heard { agent: id, note });
+        self.emit(Event::Heard { agent: id, note: Note::new(source, text) });
     }
 
     /// Deadlines that have passed: waits that end, and agents whose time is used up.
@@ -161,7 +188,7 @@ impl Step<'_> {
         } else if agent.last_turn.is_some() {
             self.fail_at_limit(id);
         } else {
-            self.interrupt(id, &Who::Runtime);
+            self.interrupt(id, "Cancelled: time limit", &Who::Runtime);
             self.ready.push_back(id);
         }
     }

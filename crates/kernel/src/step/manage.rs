@@ -1,21 +1,22 @@
 //! The tools that talk about agents: list, look, message, continue, close, wait, complete. What
 //! they return is made for acting on: state, what is needed, and the exact next call.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde_json::{Map, Value, json};
 
 use super::Step;
+use super::child::ends_told;
+use crate::apply::summary;
 use crate::ask::{AskKind, AskTo, Verdict};
 use crate::attention::{attention, state_word};
 use crate::definition::{Audience, Mode};
 use crate::event::Event;
-use crate::id::{AgentId, AskId, CallId};
+use crate::id::{AgentId, CallId};
 use crate::limits::{INBOX_MAX, WAIT_DEFAULT_S, WAIT_MAX_S, WORKER_ROWS_MAX};
-use crate::message::{Source, Who, clip};
-use crate::state::{Agent, CallState, Phase, WaitFor};
+use crate::message::{Output, Source, Who, clip};
+use crate::state::{Agent, WaitFor};
 
 type Arguments = Map<String, Value>;
 
@@ -37,7 +38,7 @@ impl Step<'_> {
             .iter()
             .filter(|agent| agent.id != root && (path || agent.label == named))
             .map(|agent| agent.id)
-            .filter(|id| !path || self.session.path(*id).ends_with(named))
+            .filter(|id| !path || is_path_of(&self.session.path(*id), named))
             .filter(|id| self.session.is_within(*id, root))
             .collect();
         let live: Vec<AgentId> = found
@@ -76,7 +77,7 @@ impl Step<'_> {
             "mode": agent.mode,
             "state": state_word(self.session, agent),
             "terminal": agent.has_ended(),
-            "continuable": matches!(agent.phase, Phase::Paused { .. }),
+            "continuable": agent.is_paused(),
             "attention": attention(self.session, id, self.at),
         });
         if !agent.latest.is_empty() {
@@ -141,13 +142,14 @@ impl Step<'_> {
         if agent.inbox.len() >= INBOX_MAX {
             return Err(format!("{target} has too many unread messages: wait until it reads them"));
         }
-        let paused = matches!(agent.phase, Phase::Paused { .. });
+        let paused = agent.is_paused();
         if go_on && !paused {
             let state = state_word(self.session, agent).word();
             return Err(format!("{target} is not paused but {state}: nothing to continue"));
         }
         let held_by_person = agent.mode == Mode::Floor && agent.home != Mode::Floor;
-        let delivery = match (self.question_to_parent(agent), message) {
+        let question = self.question_of(agent, &[AskTo::Parent]);
+        let delivery = match (question, message) {
             (Some(ask), Some(text)) => {
                 self.settle_question(ask, text, Who::Agent(id), None);
                 "answered its question"
@@ -160,38 +162,22 @@ impl Step<'_> {
                 if let Some(text) = message {
                     self.tell(target, Source::Parent, text);
                 }
-                "at its next model call"
+                if paused && !go_on { "when it is continued" } else { "at its next model call" }
             }
         };
         if go_on {
             self.go_on(target, &Who::Agent(id));
         }
-        self.ready.push_back(target);
+        // So that the answer tells what the message led to, not the instant before.
+        self.advance(target);
         let mut row = self.row(target);
         row["message_delivery"] = json!(delivery);
         Ok(row)
     }
 
-    fn question_to_parent(&self, agent: &Agent) -> Option<AskId> {
-        agent.calls().find_map(|call| match call.state {
-            CallState::Asked(id) => {
-                self.session.asks.get(&id).filter(|ask| ask.to == AskTo::Parent).map(|_| id)
-            }
-            CallState::Pending
-            | CallState::Approved
-            | CallState::Running { .. }
-            | CallState::Child(_)
-            | CallState::Awaiting(_)
-            | CallState::Returned(_) => None,
-        })
-    }
-
     /// A paused agent goes on; the ask that offered it is settled.
     pub(super) fn go_on(&mut self, id: AgentId, by: &Who) {
-        if let Some(Phase::Paused { ask: Some(ask), .. }) =
-            self.session.agent(id).map(|agent| &agent.phase)
-        {
-            let ask = *ask;
+        if let Some(ask) = self.session.agent(id).and_then(Agent::pause_ask) {
             let verdict = Verdict::Continue { text: None };
             self.emit(Event::Settled { ask, verdict, by: by.clone(), input: None });
         }
@@ -199,18 +185,24 @@ impl Step<'_> {
         self.ready.push_back(id);
     }
 
+    /// Stops an agent. Its end is told here, so the note of it need not be read again.
     pub(super) fn agent_close(
         &mut self,
         id: AgentId,
+        call: CallId,
         arguments: &Arguments,
-    ) -> Result<Value, String> {
+    ) -> Result<Option<Value>, String> {
         let target = self.target(id, arguments)?;
         if self.session.agent(target).is_some_and(|agent| !agent.has_ended()) {
             let reason = arguments.get("reason").and_then(Value::as_str).unwrap_or("closed");
             let text = format!("cancelled by {}: {reason}", self.session.path(id));
             self.stop(target, &text, &Who::Agent(id));
         }
-        Ok(self.outcome_row(target, true, usize::MAX))
+        let output = Output::ok(self.outcome_row(target, true, usize::MAX).to_string());
+        let told = self.session.agent(id).map(|agent| ends_told(agent, &[target]));
+        let reads = told.unwrap_or_default().into_iter().map(|(key, _)| key).collect();
+        self.emit(Event::Returned { agent: id, call, output, reads });
+        Ok(None)
     }
 
     /// Waits for children, for a bounded time. Returns at once if there is nothing to wait for.
@@ -237,7 +229,8 @@ impl Step<'_> {
         let seconds = arguments.get("timeout_s").and_then(Value::as_u64);
         let seconds = seconds.unwrap_or(WAIT_DEFAULT_S).min(WAIT_MAX_S);
         let all = arguments.get("mode").and_then(Value::as_str) != Some("any");
-        let wait = WaitFor { all, agents, until: self.at.plus_ms(seconds * 1_000) };
+        let known = agents.iter().copied().filter(|id| self.needs_parent(*id)).collect();
+        let wait = WaitFor { all, agents, known, until: self.at.plus_ms(seconds * 1_000) };
         self.emit(Event::Awaited { agent: id, call, wait });
         self.check_wait(id);
         Ok(None)
@@ -256,7 +249,9 @@ impl Step<'_> {
         let result = match arguments.get("result") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => {
-                agent.turn.as_ref().map(|turn| turn.reason.clone()).unwrap_or_default()
+                let beside = agent.last_reply().map(|reply| reply.text.clone());
+                let beside = beside.filter(|text| !text.trim().is_empty());
+                beside.ok_or("complete needs a \"result\": what your caller should get")?
             }
             Some(other) => other.to_string(),
         };
@@ -272,10 +267,13 @@ impl Step<'_> {
     ) -> Result<Option<Value>, String> {
         let (question, options) = question(arguments)?;
         if self.session.world.audience == Audience::Absent {
-            return Err("nobody is there to ask: decide yourself or complete".into());
+            return Err(NOBODY_TO_ASK.into());
         }
-        let kind = Box::new(AskKind::Question { question, options });
-        self.emit(Event::Asked { agent: id, call: Some(call), to: AskTo::Person, kind });
+        if self.session.agent(id).is_some_and(|agent| agent.mode == Mode::Call) {
+            return Err("a silent call has nobody to ask: decide yourself or complete".into());
+        }
+        let kind = AskKind::Question { question, options };
+        self.open_ask(id, Some(call), AskTo::Person, kind);
         Ok(None)
     }
 
@@ -294,13 +292,14 @@ impl Step<'_> {
                 return self.ask_user(id, call, arguments);
             }
         };
+        let kind = AskKind::Question { question, options };
         let text = format!(
-            "asks you: {question}\nAnswer with agent_eval {{\"agent_id\":\"{id}\",\"message\":…}}."
+            "asks you: {}\nAnswer with agent_eval {{\"agent_id\":\"{id}\",\"message\":…}}.",
+            summary(&kind)
         );
-        let kind = Box::new(AskKind::Question { question, options });
-        self.emit(Event::Asked { agent: id, call: Some(call), to: AskTo::Parent, kind });
+        self.open_ask(id, Some(call), AskTo::Parent, kind);
         self.tell(parent, Source::Child(id), text);
-        self.check_wait(parent);
+        self.check_waits_above(id);
         self.ready.push_back(parent);
         Ok(None)
     }
@@ -316,6 +315,15 @@ fn question(arguments: &Arguments) -> Result<(String, Vec<String>), String> {
         Some(_) | None => Vec::new(),
     };
     Ok((text.clone(), options))
+}
+
+/// What a question gets for an answer when nobody can give one.
+pub(super) const NOBODY_TO_ASK: &str = "nobody is there to ask: decide yourself or complete";
+
+/// `a/b` names `main/a/b` but not `main/xa/b`.
+fn is_path_of(path: &str, named: &str) -> bool {
+    let before = path.strip_suffix(named);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 fn plain(value: &Value) -> String {

@@ -1,6 +1,7 @@
 //! Model turns: when one begins, and what its reply means.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use crate::limits::{
 };
 use crate::message::{Reply, clip};
 use crate::receipt::{Outcome, Why};
-use crate::state::{Agent, CallState, Owed, Phase, Spend};
+use crate::state::{Agent, Owed, Phase, Spend};
 
 impl Step<'_> {
     /// The agent wants to think. It may have to wait for a slot, prepare, stop at a limit or
@@ -42,7 +43,11 @@ impl Step<'_> {
             return;
         }
         if let Some(breach) = self.breach(id) {
-            self.stop_at_limit(id, breach);
+            if self.is_only_reserved(id, &breach) {
+                self.emit(Event::Held { agent: id });
+            } else {
+                self.stop_at_limit(id, breach);
+            }
             return;
         }
         let spec = self.session.model_spec(&agent.model);
@@ -109,7 +114,7 @@ impl Step<'_> {
         };
         let id = *id;
         let agent = self.agent(id)?;
-        let Phase::Thinking(thought) = &agent.phase else { return Err(Refusal::Stale { key }) };
+        let thought = agent.thought().ok_or(Refusal::Stale { key })?;
         if let Purpose::Summary { resume } = thought.purpose {
             let before_tokens = agent.context_tokens;
             let summary = clip(reply.text, REPLY_BYTES_MAX);
@@ -127,8 +132,7 @@ impl Step<'_> {
         let on_floor = agent.mode == Mode::Floor;
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
         if on_floor && !text.trim().is_empty() {
-            let to = self.session.reply_to.clone();
-            self.emit(Event::Spoke { agent: id, text: text.clone(), to });
+            self.speak(id, text.clone());
         }
         if rests {
             self.spoke_and_rests(id, text);
@@ -165,13 +169,9 @@ impl Step<'_> {
             self.session.agent(below).is_some_and(|agent| match &agent.phase {
                 Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) => true,
                 Phase::Paused { .. } => present,
-                Phase::Acting => agent.calls().any(|call| match call.state {
-                    CallState::Running { .. } | CallState::Awaiting(_) => true,
-                    CallState::Asked(_) => present,
-                    CallState::Pending
-                    | CallState::Approved
-                    | CallState::Child(_)
-                    | CallState::Returned(_) => false,
+                Phase::Acting => agent.calls().any(|call| {
+                    let asks = call.asked().is_some();
+                    call.is_running() || call.awaiting().is_some() || (asks && present)
                 }),
                 Phase::Resting | Phase::Ended => false,
             })
@@ -193,15 +193,24 @@ fn bounded(mut reply: Reply) -> Reply {
     reply.text = clip(reply.text, REPLY_BYTES_MAX);
     reply.calls.truncate(CALLS_PER_REPLY_MAX);
     for call in &mut reply.calls {
+        if let Some(Value::String(result)) = call.arguments.get_mut("result") {
+            *result = clip(core::mem::take(result), ARGUMENT_BYTES_MAX / 2);
+        }
+        let bytes = size(&call.arguments);
         if depth(&call.arguments) > ARGUMENT_DEPTH_MAX {
-            call.arguments = Value::String("[arguments nested too deep]".into());
-        } else if size(&call.arguments) > ARGUMENT_BYTES_MAX {
-            call.arguments = Value::String("[arguments too large]".into());
+            call.arguments = Value::String(TOO_DEEP.into());
+        } else if bytes > ARGUMENT_BYTES_MAX {
+            let text = format!("{TOO_LARGE}: {bytes} bytes, {ARGUMENT_BYTES_MAX} is the most");
+            call.arguments = Value::String(text);
         }
         call.name = clip(core::mem::take(&mut call.name), 256);
     }
     reply
 }
+
+/// What stands in for arguments that were not kept.
+pub(super) const TOO_LARGE: &str = "the arguments are too large";
+pub(super) const TOO_DEEP: &str = "the arguments are nested too deep";
 
 fn depth(value: &Value) -> usize {
     let mut deepest = 0;

@@ -48,6 +48,7 @@ impl Step<'_> {
         let changes = differences(self.session, config, fresh);
         if !changes.is_empty() {
             self.emit(Event::Configured { changes });
+            self.ask_again();
         }
         if fresh {
             self.emit(Event::Spawned(Box::new(Spawn {

@@ -2,8 +2,8 @@
 
 use super::world::{Act, World};
 use locum_kernel::{
-    AgentId, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply,
-    Rights, Scope, To, Urgency, Usage, Use, Verdict,
+    AgentId, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply, Rights,
+    Scope, To, Urgency, Usage, Use, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -208,7 +208,10 @@ impl Chooser {
             19 => call("ask_parent", json!({ "question": "which?" })),
             20 => {
                 let go_on = self.rng.below(2) == 0;
-                call("agent_eval", json!({ "agent_id": someone, "message": "hm", "continue": go_on }))
+                call(
+                    "agent_eval",
+                    json!({ "agent_id": someone, "message": "hm", "continue": go_on }),
+                )
             }
             21 => call("agent_close", json!({ "agent_id": someone })),
             22 => call("complete", json!({ "result": format!("result of {agent}") })),

@@ -195,7 +195,9 @@ impl Laws {
                 Event::Heard { agent: to, note } => {
                     to == parent && note.source == Source::Child(*agent) && note.receipt.is_some()
                 }
-                Event::Returned { agent: to, output, .. } => to == parent && output.receipt.is_some(),
+                Event::Returned { agent: to, output, .. } => {
+                    to == parent && output.receipt.is_some()
+                }
                 _ => false,
             });
             if told.count() == 0 {

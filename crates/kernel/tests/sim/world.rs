@@ -5,9 +5,10 @@
 use super::choose::Rng;
 use super::laws::Laws;
 use locum_kernel::{
-    AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry, Failure,
-    Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply, Rights, Seq,
-    Session, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed, prompt, step, view,
+    AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry,
+    Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply,
+    Rights, Seq, Session, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed, prompt,
+    step, view,
 };
 use std::collections::BTreeMap;
 
@@ -105,9 +106,9 @@ impl World {
                 None => Ok(()),
             },
             Act::Prepared(agent, error) => {
-                let key = self.find(|effect| {
-                    matches!(effect, Effect::Prepare { agent: of, .. } if of == agent)
-                });
+                let key = self.find(
+                    |effect| matches!(effect, Effect::Prepare { agent: of, .. } if of == agent),
+                );
                 let error = error.clone();
                 key.map_or(Ok(()), |key| self.input(Input::Prepared { key, error }))
             }
@@ -192,9 +193,10 @@ impl World {
     }
 
     fn tool_key(&self, agent: AgentId, nth: usize) -> Option<Key> {
-        let mine = self.running.values().filter(
-            |effect| matches!(effect, Effect::RunTool { agent: of, .. } if *of == agent),
-        );
+        let mine = self
+            .running
+            .values()
+            .filter(|effect| matches!(effect, Effect::RunTool { agent: of, .. } if *of == agent));
         let keys: Vec<Key> = mine.map(Effect::key).collect();
         keys.get(nth % keys.len().max(1)).copied()
     }
@@ -217,7 +219,8 @@ impl World {
                     return Err(format!("refused ({refusal}) but changed the session"));
                 }
                 let full = matches!(refusal, Refusal::InboxFull { .. } | Refusal::QueueFull { .. });
-                self.laws.refused(said.as_ref(), full || !matches!(refusal, Refusal::Duplicate { .. }));
+                self.laws
+                    .refused(said.as_ref(), full || !matches!(refusal, Refusal::Duplicate { .. }));
                 return Ok(());
             }
             Ok(events) if self.lose_next => {
@@ -303,7 +306,13 @@ impl World {
 
 fn tool(name: &str, class: Class) -> ToolSpec {
     let subject = Some("path".into());
-    ToolSpec { name: name.into(), class, idempotent: class == Class::Read, subject, timeout_ms: None }
+    ToolSpec {
+        name: name.into(),
+        class,
+        idempotent: class == Class::Read,
+        subject,
+        timeout_ms: None,
+    }
 }
 
 fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
@@ -339,7 +348,8 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
 fn config(rng: &mut Rng) -> Config {
     let mut main = definition("main", Kind::Main, rng);
     (main.ceiling, main.uses, main.setup) = (Rights::all(), Rights::all(), false);
-    let small = |rng: &mut Rng, least: u32, span: u64| least + u32::try_from(rng.below(span)).unwrap_or(0);
+    let small =
+        |rng: &mut Rng, least: u32, span: u64| least + u32::try_from(rng.below(span)).unwrap_or(0);
     let priced = ModelSpec {
         window_tokens: 3_000,
         output_tokens_max: 200,
@@ -351,8 +361,13 @@ fn config(rng: &mut Rng) -> Config {
         main,
         model: "test/model".into(),
         audience: if rng.below(3) == 0 { Audience::Absent } else { Audience::Present },
-        mode: [PolicyMode::Ask, PolicyMode::Ask, PolicyMode::Edits, PolicyMode::Plan, PolicyMode::Auto]
-            [usize::try_from(rng.below(5)).unwrap_or(0)],
+        mode: [
+            PolicyMode::Ask,
+            PolicyMode::Ask,
+            PolicyMode::Edits,
+            PolicyMode::Plan,
+            PolicyMode::Auto,
+        ][usize::try_from(rng.below(5)).unwrap_or(0)],
         rules: Vec::new(),
         limits: TreeLimits {
             slots: small(rng, 1, 3),

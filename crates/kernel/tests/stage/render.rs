@@ -258,6 +258,7 @@ impl Stage {
                     if *returning { " again" } else { "" }
                 )
             }
+            Event::Held { agent } => format!("{} waits for what is set aside", name(agent)),
             Event::Preparing { agent } => format!("{} is being prepared", name(agent)),
             Event::Prepared { agent } => format!("{} is prepared", name(agent)),
             Event::TurnBegan { agent, purpose, reads, grace, .. } => {
@@ -320,9 +321,9 @@ impl Stage {
                     if reads.is_empty() { String::new() } else { format!(", reads {reads:?}") };
                 format!("{} got {call}: {}{reads}", name(agent), output(out))
             }
-            Event::Spoke { agent, text, to } => {
-                let to = to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-                format!("{} spoke{to}: {:?}", name(agent), short(text))
+            Event::Spoke { agent, text } => format!("{} spoke: {:?}", name(agent), short(text)),
+            Event::Posted { agent, to, text, .. } => {
+                format!("{} posted to {to}: {:?}", name(agent), short(text))
             }
             Event::Delivered { key, error } => match error {
                 None => format!("delivered {key}"),
