@@ -47,6 +47,8 @@ pub enum Unfoldable {
     OutOfOrder { expected: Seq, found: Seq },
 }
 
+impl core::error::Error for Unfoldable {}
+
 impl core::fmt::Display for Unfoldable {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {

@@ -107,7 +107,8 @@ pub struct Note {
 }
 
 impl Note {
-    pub(crate) fn new(source: Source, text: String) -> Note {
+    #[must_use]
+    pub fn new(source: Source, text: String) -> Note {
         Note { source, text, input: None, receipt: None, handle: None }
     }
 

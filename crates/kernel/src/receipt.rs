@@ -74,6 +74,9 @@ pub struct Tally {
     pub usage: Usage,
     /// Cost of its own model calls, as far as prices are known.
     pub micro_usd: u64,
+    /// Its own replies whose price is not known.
+    #[serde(default)]
+    pub unpriced: u32,
 }
 
 impl Tally {

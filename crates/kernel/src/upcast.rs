@@ -39,6 +39,8 @@ pub enum Unreadable {
     Broken(String),
 }
 
+impl core::error::Error for Unreadable {}
+
 impl core::fmt::Display for Unreadable {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {

@@ -57,8 +57,9 @@ pub struct Row {
     pub calls: u32,
     pub own_micro_usd: u64,
     pub tree_micro_usd: u64,
-    /// Some price in the sum is not known.
+    /// Some price in its own sum is not known, or in its tree's.
     pub unpriced: bool,
+    pub tree_unpriced: bool,
     pub active_ms: u64,
     pub result: Option<String>,
 }
@@ -145,7 +146,8 @@ fn row(session: &Session, agent: &Agent, position: Option<usize>, now: Time) -> 
         calls: agent.tally.calls,
         own_micro_usd: agent.tally.micro_usd,
         tree_micro_usd: agent.account.spent.micro_usd,
-        unpriced: agent.account.unpriced > 0,
+        unpriced: agent.tally.unpriced > 0,
+        tree_unpriced: agent.account.unpriced > 0,
         active_ms: agent.account.clock.read(now),
         result: agent.end.as_ref().map(|end| end.result.clone()),
     })

@@ -1,7 +1,49 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
+//!
+//! In reading order: the flags, one headless run, what it prints, how it complains.
 
-#![expect(clippy::print_stdout, reason = "the command line speaks through standard output")]
+mod complaint;
+mod flags;
+mod print;
+mod run;
 
-fn main() {
-    println!("locum {}", env!("CARGO_PKG_VERSION"));
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use complaint::Complaint;
+use flags::{Command, Flags};
+
+fn main() -> ExitCode {
+    let exit = match Flags::try_parse() {
+        Ok(flags) => obey(&flags),
+        Err(error) => misread(&error),
+    };
+    let code = exit.unwrap_or_else(|complaint| {
+        complaint.print();
+        complaint.exit
+    });
+    ExitCode::from(code)
+}
+
+fn obey(flags: &Flags) -> Result<u8, Complaint> {
+    match &flags.command {
+        Command::Run(run) => run::run(run, flags.data.as_deref()),
+        Command::Version => {
+            print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
+            Ok(0)
+        }
+    }
+}
+
+/// Help was asked for, or the flags make no sense.
+fn misread(error: &clap::Error) -> Result<u8, Complaint> {
+    let text = error.to_string();
+    if error.exit_code() == 0 {
+        // Whoever closed standard output does not want to read it.
+        let _ = io::stdout().write_all(text.as_bytes());
+        return Ok(0);
+    }
+    Err(Complaint::usage(&text))
 }

@@ -125,6 +125,7 @@ pub(super) fn charge(session: &mut Session, id: AgentId, usage: &Usage, micro_us
     if let Some(agent) = session.agents.get_mut(id.index()) {
         agent.tally.usage.add(usage);
         agent.tally.micro_usd = agent.tally.micro_usd.saturating_add(spend.micro_usd);
+        agent.tally.unpriced += u32::from(micro_usd.is_none());
     }
 }
 

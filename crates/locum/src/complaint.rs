@@ -1,0 +1,172 @@
+//! How failures are told: what failed, why, what to do, and an exit code that says the same.
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use locum_kernel::Unfoldable;
+use locum_runtime::{driver, script};
+
+/// The exit codes of the command line, by what they mean.
+const USAGE: u8 = 2;
+const DATA: u8 = 7;
+
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) code: &'static str,
+    pub(crate) what: String,
+    pub(crate) cause: String,
+    pub(crate) next: String,
+    pub(crate) exit: u8,
+}
+
+impl Complaint {
+    pub(crate) fn print(&self) {
+        let Complaint { code, what, cause, next, .. } = self;
+        // If standard error is closed there is nobody left to tell.
+        let _ = writeln!(io::stderr(), "error[{code}] {what}\n{}\ndo: {next}", cause.trim_end());
+    }
+
+    pub(crate) fn usage(text: &str) -> Complaint {
+        Complaint {
+            code: "E100",
+            what: "The command line makes no sense.".into(),
+            cause: text.trim_start_matches("error: ").to_owned(),
+            next: "locum run --help".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn script(error: &script::Error) -> Complaint {
+        let (what, next) = match error {
+            script::Error::Read { path, .. } => {
+                ("The script cannot be read.", format!("ls -l {}", path.display()))
+            }
+            script::Error::Parse { path, line, .. } => {
+                let next = format!("correct line {line} of {}, then run again", path.display());
+                ("The script does not parse.", next)
+            }
+        };
+        Complaint { code: "E101", what: what.into(), cause: chain(error), next, exit: USAGE }
+    }
+
+    pub(crate) fn model(model: &str) -> Complaint {
+        let what = if model.is_empty() {
+            "No model was named.".to_owned()
+        } else {
+            format!("There is no model {model:?}.")
+        };
+        Complaint {
+            code: "E102",
+            what,
+            cause: "Only scripted models can be used so far.".into(),
+            next: "locum run \"text\" -m script:FILE".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn nothing_to_resume(key: &str, cause: &str) -> Complaint {
+        Complaint {
+            code: "E103",
+            what: format!("Session {key} cannot be resumed."),
+            cause: cause.into(),
+            next: format!("locum run \"text\" -s {key} -m script:FILE"),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn stdin(error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E105",
+            what: "The text could not be read from standard input.".into(),
+            cause: error.to_string(),
+            next: "locum run \"text\"".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn data_dir(path: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E110",
+            what: format!("The data folder {} cannot be used.", path.display()),
+            cause: error.to_string(),
+            next: "locum run --data DIR".into(),
+            exit: DATA,
+        }
+    }
+
+    pub(crate) fn no_data_dir() -> Complaint {
+        Complaint {
+            code: "E110",
+            what: "There is no folder to keep sessions in.".into(),
+            cause: "Neither --data nor LOCUM_DATA nor a home folder is set.".into(),
+            next: "locum run --data DIR".into(),
+            exit: DATA,
+        }
+    }
+
+    pub(crate) fn journal(error: &locum_journal::Error) -> Complaint {
+        use locum_journal::Error as Failed;
+        let (code, what, next) = match error {
+            Failed::Conflict { session, .. } => (
+                "E111",
+                format!("Somebody else is running session {session}."),
+                format!("wait until it ends, then locum run --resume {session}"),
+            ),
+            Failed::Newer { .. } => (
+                "E112",
+                "The data folder was written by a newer locum.".to_owned(),
+                "locum version, then install a newer one".to_owned(),
+            ),
+            Failed::Damaged { session, .. } => (
+                "E113",
+                format!("Session {session} is damaged."),
+                "locum run \"text\" in a new session; the old one was not changed".to_owned(),
+            ),
+            Failed::Open { .. }
+            | Failed::Read { .. }
+            | Failed::Write { .. }
+            | Failed::Misplaced { .. } => (
+                "E110",
+                "The journal could not be used.".to_owned(),
+                "look at the disk, then run again".to_owned(),
+            ),
+        };
+        Complaint { code, what, cause: chain(error), next, exit: DATA }
+    }
+
+    pub(crate) fn driver(error: &driver::Error) -> Complaint {
+        match error {
+            driver::Error::Journal(error) => Complaint::journal(error),
+            driver::Error::Unfoldable { session, why } => Complaint {
+                code: match why {
+                    Unfoldable::Newer { .. } => "E112",
+                    Unfoldable::OutOfOrder { .. } => "E113",
+                },
+                what: format!("Session {session} cannot be read."),
+                cause: why.to_string(),
+                next: "locum version, then install a newer one".into(),
+                exit: DATA,
+            },
+            driver::Error::Refused { session, why } => Complaint {
+                code: "E104",
+                what: format!("Session {session} did not take the message."),
+                cause: why.to_string(),
+                next: "locum run \"text\"".into(),
+                exit: USAGE,
+            },
+        }
+    }
+}
+
+/// An error with everything behind it, outermost first.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(inner) = at {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        at = inner.source();
+    }
+    text
+}

@@ -1,0 +1,247 @@
+//! The whole thread, through the real binary: a child takes the floor and hands it back, a kill
+//! in the middle loses and repeats nothing, and a bad script is told with its line.
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const TAKE_OVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/take-over.yaml");
+
+/// The researcher takes its time, so that there is a middle to be killed in.
+const SLOW: &str = r#"
+agents:
+  main:
+    - say: "Handing this over."
+      calls: [{use_agent: {agent: researcher, message: "find async APIs"}}]
+    - say: "Done: {{last}}"
+  researcher:
+    - say: "Let me look."
+      calls: [{list_agents: {}}]
+    - hang_ms: 700
+      calls: [{complete: {result: "found 3 APIs"}}]
+"#;
+
+/// A folder of its own for each test, gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("locum-run-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn locum(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
+        command.args(arguments).arg("--data").arg(&self.0).stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn model(script: &Path) -> String {
+    format!("script:{}", script.display())
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// `path type`, line by line.
+fn story(lines: &[Value]) -> Vec<String> {
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    lines
+        .iter()
+        .map(|line| format!("{} {}", word(&line["agent"]["path"]), word(&line["type"])))
+        .collect()
+}
+
+fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+fn assert_numbered(lines: &[Value]) {
+    let numbers: Vec<u64> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "{numbers:?}");
+}
+
+#[test]
+fn a_child_takes_the_floor_and_hands_it_back() {
+    let folder = Folder::new("floor");
+    let model = model(Path::new(TAKE_OVER));
+    let output = folder.locum(&["run", "Which APIs?", "-m", &model, "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    let lines = lines(&output);
+    assert_numbered(&lines);
+    assert_eq!(lines[0]["seq"], 1);
+    assert_eq!(
+        story(&lines),
+        [
+            "main run.started",
+            "main input.queued",
+            "main input.started",
+            "main turn.started",
+            "main agent.state",
+            "main turn.finished",
+            "main message",
+            "main tool.started",
+            "main/researcher agent.spawned",
+            "main/researcher floor.changed",
+            "main/researcher turn.started",
+            "main agent.state",
+            "main/researcher agent.state",
+            "main/researcher turn.finished",
+            "main/researcher message",
+            "main/researcher tool.started",
+            "main/researcher tool.finished",
+            "main/researcher agent.finished",
+            "main/researcher floor.changed",
+            "main tool.finished",
+            "main turn.started",
+            "main agent.state",
+            "main/researcher agent.state",
+            "main turn.finished",
+            "main message",
+            "main agent.state",
+            "main run.result",
+        ]
+    );
+
+    let handed = of_type(&lines, "tool.started")[0];
+    let spawned = of_type(&lines, "agent.spawned")[0];
+    let ended = of_type(&lines, "agent.finished")[0];
+    let came_back =
+        lines.iter().find(|line| line["type"] == "tool.finished" && line["call"] == handed["call"]);
+    assert_eq!(spawned["parent_call"], handed["call"]);
+    assert_eq!(spawned["brief"], "find async APIs");
+    assert_eq!(ended["result"], "found 3 APIs");
+    assert_eq!(ended["receipt"]["turns"], 1);
+    assert_eq!(came_back.unwrap()["output"], ended["result"]);
+    let floors = of_type(&lines, "floor.changed");
+    assert_eq!(floors[0]["stack"], serde_json::json!(["main", "main/researcher"]));
+    assert_eq!(
+        (&floors[1]["stack"], &floors[1]["reason"]),
+        (&serde_json::json!(["main"]), &"complete".into())
+    );
+    let result = &lines[lines.len() - 1];
+    assert_eq!(result["text"], "Done: found 3 APIs");
+    assert_eq!((&result["status"], &result["exit"]), (&"ok".into(), &0.into()));
+    assert_eq!(result["usage"]["in"], 300);
+}
+
+#[test]
+fn plainly_the_answer_is_all_there_is_on_standard_output() {
+    let folder = Folder::new("plain");
+    let model = model(Path::new(TAKE_OVER));
+    let output = folder.locum(&["run", "Which APIs?", "-m", &model]).output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(output.stdout, b"Done: found 3 APIs\n");
+    assert_eq!(
+        stderr(&output),
+        "main: That is a question for the researcher.\n\
+         main/researcher: I looked at the standard library and two crates.\n"
+    );
+}
+
+#[test]
+fn a_kill_in_the_middle_loses_nothing_and_repeats_nothing() {
+    let folder = Folder::new("kill");
+    let model = model(&folder.write("slow.yaml", SLOW));
+    let mut child = folder
+        .locum(&["run", "Which APIs?", "-m", &model, "--json", "-s", "trip"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut before: Vec<Value> = Vec::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        before.push(serde_json::from_str(&line.unwrap()).unwrap());
+        let turn = &before[before.len() - 1];
+        if turn["type"] == "turn.started"
+            && turn["agent"]["label"] == "researcher"
+            && turn["turn"] == 2
+        {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+
+    // The model is known from the journal.
+    let output = folder.locum(&["run", "--resume", "trip", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let after = lines(&output);
+    assert_numbered(&after);
+    assert_eq!(after[0]["type"], "run.started");
+    assert_eq!(after[0]["resumed"], true);
+    assert!(after[0]["seq"].as_u64() > before[before.len() - 1]["seq"].as_u64());
+    let result = &after[after.len() - 1];
+    assert_eq!(result["text"], "Done: found 3 APIs");
+    let all: Vec<Value> = before.into_iter().chain(after).collect();
+    for once in ["input.queued", "input.started", "agent.spawned", "agent.finished", "run.result"] {
+        assert_eq!(of_type(&all, once).len(), 1, "{once}");
+    }
+    assert_eq!(of_type(&all, "message").len(), 3, "each words once");
+
+    // A run that ended can be asked again for how it ended, and goes on with the next number.
+    let output = folder.locum(&["run", "--resume", "trip", "--json"]).output().unwrap();
+    let again = lines(&output);
+    assert_eq!(story(&again), ["main run.started", "main run.result"]);
+    assert_eq!(again[1]["text"], "Done: found 3 APIs");
+    let last = all[all.len() - 1]["seq"].as_u64().unwrap();
+    assert_eq!(again[0]["seq"], last + 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_told_with_what_to_do() {
+    let folder = Folder::new("bad");
+    let bad = folder.write("bad.yaml", "agents:\n  main:\n    - say: hello\n    - sya: typo\n");
+    let good = model(Path::new(TAKE_OVER));
+    let place = format!("{}:4: unknown field `sya`", bad.display());
+    let bad = model(&bad);
+    let cases: &[(&[&str], i32, &str, &str)] = &[
+        (&["run", "hi", "-m", &bad], 2, "E101", &place),
+        (&["run", "hi", "-m", "script:/no/such.yaml"], 2, "E101", "/no/such.yaml"),
+        (&["run", "hi", "-m", "gpt"], 2, "E102", "\"gpt\""),
+        (&["run", "hi"], 2, "E102", "No model"),
+        (&["run", "-m", &good], 2, "E100", "<TEXT>"),
+        (&["run", " ", "-m", &good], 2, "E100", "empty"),
+        (&["run", "hi", "--fast"], 2, "E100", "--fast"),
+        (&["run", "--resume", "nobody"], 2, "E103", "no such session"),
+    ];
+    for (arguments, exit, code, word) in cases {
+        let output = folder.locum(arguments).output().unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(*exit), "{arguments:?}: {told}");
+        assert!(told.starts_with(&format!("error[{code}] ")), "{arguments:?}: {told}");
+        assert!(told.contains(word) && told.contains("\ndo: "), "{arguments:?}: {told}");
+        assert_eq!(output.stdout, b"", "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_version_is_printed() {
+    let folder = Folder::new("version");
+    let output = folder.locum(&["version"]).output().unwrap();
+    assert_eq!(output.stdout, format!("locum {}\n", env!("CARGO_PKG_VERSION")).into_bytes());
+}

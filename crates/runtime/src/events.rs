@@ -1,0 +1,390 @@
+//! How the journal becomes lines. The one place, with its modules, that reads kernel events.
+//!
+//! A line's number is a count over the journal: what an event tells depends only on the events
+//! before it, so that a resumed run goes on with the numbers an undisturbed one would have had.
+//! One number has no event: the `run.result` with which a run closes. It is counted when a later
+//! `Restarted` finds the session at rest, which is when there was such a line.
+
+mod agent;
+mod cast;
+mod result;
+
+use std::collections::BTreeMap;
+
+use locum_kernel::{
+    AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Scope, Seq,
+    Session, Source, Time, TreeLimits, Verdict, Who, attention, deadline, owed, state_word, view,
+};
+
+use crate::clock::rfc3339;
+use crate::line::{
+    AgentRef, AskOpened, AttentionLine, Body, InputLine, Line, RunStarted, UsageLine,
+};
+use cast::Part;
+
+/// The version of the lines' words.
+const VERSION: u32 = 1;
+
+/// Tells what happened in one session, entry by entry.
+#[derive(Debug)]
+pub struct Teller {
+    cwd: String,
+    session: String,
+    /// Lines so far.
+    told: u64,
+    model: String,
+    mode: PolicyMode,
+    limits: TreeLimits,
+    /// Everybody, in order of birth.
+    cast: Vec<Part>,
+    live: Vec<AgentId>,
+    stack: Vec<AgentId>,
+    queue: Vec<(InputId, Message)>,
+    asks: BTreeMap<AskId, AgentId>,
+    exchange: Exchange,
+    /// Somebody has spoken, and nothing is left to do.
+    rests: bool,
+}
+
+/// What the person's last request has led to.
+#[derive(Debug, Default)]
+struct Exchange {
+    asked: bool,
+    usage: UsageLine,
+    micro_usd: u64,
+    unpriced: bool,
+    /// What main last said.
+    text: String,
+    trouble: Option<Trouble>,
+}
+
+/// Why main could not go on.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    Model,
+    Limit,
+}
+
+/// One entry being told.
+struct Telling<'s> {
+    at: Time,
+    /// The session after the whole entry.
+    after: &'s Session,
+    lines: Vec<Line>,
+}
+
+impl Teller {
+    /// `cwd` is only repeated in `run.started`.
+    #[must_use]
+    pub fn new(cwd: String) -> Teller {
+        Teller {
+            cwd,
+            session: String::new(),
+            told: 0,
+            model: String::new(),
+            mode: PolicyMode::Ask,
+            limits: TreeLimits::default(),
+            cast: Vec::new(),
+            live: Vec::new(),
+            stack: Vec::new(),
+            queue: Vec::new(),
+            asks: BTreeMap::new(),
+            exchange: Exchange::default(),
+            rests: false,
+        }
+    }
+
+    /// The model the session was last configured with.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether anybody ever asked for anything.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        self.exchange.asked
+    }
+
+    /// The lines of an entry, given the session that has folded it. Every entry must be told, in
+    /// order, or the numbers are wrong.
+    pub fn tell(&mut self, after: &Session, entry: &Entry) -> Vec<Line> {
+        let mut telling = Telling { at: entry.at, after, lines: Vec::new() };
+        for (seq, event) in (entry.seq.0..).zip(&entry.events) {
+            self.event(&mut telling, Seq(seq), event);
+        }
+        if let Some(first) = entry.events.first() {
+            self.states(&mut telling, word(first));
+        }
+        let idle = owed(after).is_empty() && deadline(after).is_none();
+        self.rests = idle && self.exchange.asked;
+        telling.lines
+    }
+
+    fn say(&mut self, telling: &mut Telling<'_>, about: AgentId, body: Body) {
+        let line = self.line(telling.at, self.told + 1, about, body);
+        self.told = line.seq;
+        telling.lines.push(line);
+    }
+
+    fn line(&self, at: Time, seq: u64, about: AgentId, body: Body) -> Line {
+        let agent = self.part(about).map_or_else(AgentRef::nobody, |part| part.name.clone());
+        Line { v: VERSION, seq, ts: rfc3339(at), session: self.session.clone(), agent, body }
+    }
+
+    fn event(&mut self, telling: &mut Telling<'_>, seq: Seq, event: &Event) {
+        match event {
+            Event::Opened { session } => self.session.clone_from(session),
+            Event::Configured { changes } => changes.iter().for_each(|change| self.learn(change)),
+            Event::Restarted => self.restarted(telling),
+            Event::Enqueued { message } => self.enqueued(telling, InputId(seq.0), message),
+            Event::Merged { input, message } => self.merged(telling, *input, message),
+            Event::Edited { input, text } => self.edited(*input, text),
+            Event::Dropped { input, .. } => {
+                self.taken(telling, AgentId::MAIN, *input, Body::InputDropped);
+            }
+            Event::Heard { agent, note } => self.heard(telling, *agent, note),
+            Event::Spawned(spawn) => self.spawned(telling, spawn),
+            Event::TurnBegan { agent, purpose, .. } => self.turn_began(telling, *agent, *purpose),
+            Event::Replied { agent, reply } => self.replied(telling, *agent, seq, reply),
+            Event::Retrying(it) => {
+                self.retrying(telling, it.agent, it.attempt, it.not_before, &it.failure);
+            }
+            Event::Faulted { agent, failure } => self.faulted(telling, *agent, failure),
+            Event::TurnDropped { agent, .. } | Event::Overflowed { agent } => {
+                self.turn_failed(telling, *agent);
+            }
+            Event::Compacted(it) => {
+                self.spend(it.usage, it.micro_usd);
+                self.compacted(telling, it.agent, &it.summary, it.before_tokens);
+            }
+            Event::Asked { agent, kind, .. } => self.asked(telling, *agent, AskId(seq.0), kind),
+            Event::Settled { ask, verdict, by, input } => {
+                let agent = self.asks.remove(ask).unwrap_or(AgentId::MAIN);
+                if let Some(input) = input {
+                    self.taken(telling, agent, *input, Body::InputStarted);
+                }
+                self.settled(telling, agent, *ask, verdict, by);
+            }
+            Event::Started { agent, call, .. } => self.started(telling, *agent, *call, Some(seq)),
+            Event::Awaited { agent, call, .. } => self.started(telling, *agent, *call, None),
+            Event::Returned { agent, call, output, .. } => {
+                self.returned(telling, *agent, *call, output);
+            }
+            Event::Spoke { agent, text } => self.spoke(telling, *agent, text),
+            Event::Paused { agent, why } => self.paused(*agent, why),
+            Event::Switched { agent, mode } => self.switched(telling, *agent, *mode),
+            Event::Ended { agent, result, receipt } => {
+                self.ended(telling, *agent, result, receipt);
+            }
+            // The state of the agent tells these, or nobody needs to know.
+            Event::Moved { .. }
+            | Event::Lined { .. }
+            | Event::Held { .. }
+            | Event::Posted { .. }
+            | Event::Preparing { .. }
+            | Event::Prepared { .. }
+            | Event::Granted { .. }
+            | Event::Delivered { .. }
+            | Event::Continued { .. }
+            | Event::ToppedUp { .. }
+            | Event::Narrowed { .. } => {}
+        }
+    }
+
+    fn learn(&mut self, change: &Change) {
+        match change {
+            Change::Model(model) => self.model.clone_from(model),
+            Change::Mode(mode) => self.mode = *mode,
+            Change::Limits(limits) => self.limits = limits.clone(),
+            Change::Audience(_)
+            | Change::Rules(_)
+            | Change::ModelSpec { .. }
+            | Change::Tool(_)
+            | Change::ToolGone(_)
+            | Change::Definition { .. }
+            | Change::DefinitionGone(_) => {}
+        }
+    }
+
+    fn restarted(&mut self, telling: &mut Telling<'_>) {
+        if self.rests {
+            self.told += 1;
+        }
+        self.run_started(telling, true);
+    }
+
+    fn run_started(&mut self, telling: &mut Telling<'_>, resumed: bool) {
+        let started = RunStarted {
+            model: self.model.clone(),
+            cwd: self.cwd.clone(),
+            mode: self.mode,
+            limits: self.limits.clone(),
+            capabilities: Vec::new(),
+            resumed,
+        };
+        self.say(telling, AgentId::MAIN, Body::RunStarted(Box::new(started)));
+    }
+
+    fn enqueued(&mut self, telling: &mut Telling<'_>, input: InputId, message: &Message) {
+        if self.rests || !self.exchange.asked {
+            self.exchange = Exchange { asked: true, ..Exchange::default() };
+        }
+        self.queue.push((input, message.clone()));
+        let line = input_line(input, message, self.queue.len());
+        self.say(telling, AgentId::MAIN, Body::InputQueued(line));
+    }
+
+    fn merged(&mut self, telling: &mut Telling<'_>, input: InputId, message: &Message) {
+        let Some(at) = self.queue.iter().position(|(id, _)| *id == input) else { return };
+        let text = &mut self.queue[at].1.text;
+        text.push('\n');
+        text.push_str(&message.text);
+        let line = input_line(input, message, at + 1);
+        self.say(telling, AgentId::MAIN, Body::InputQueued(line));
+    }
+
+    fn edited(&mut self, input: InputId, text: &str) {
+        if let Some((_, message)) = self.queue.iter_mut().find(|(id, _)| *id == input) {
+            text.clone_into(&mut message.text);
+        }
+    }
+
+    /// An input leaves the queue, one way or the other.
+    fn taken(
+        &mut self,
+        telling: &mut Telling<'_>,
+        by: AgentId,
+        input: InputId,
+        how: fn(InputLine) -> Body,
+    ) {
+        let Some(at) = self.queue.iter().position(|(id, _)| *id == input) else { return };
+        let (_, message) = self.queue.remove(at);
+        self.say(telling, by, how(input_line(input, &message, 0)));
+    }
+
+    fn heard(&mut self, telling: &mut Telling<'_>, agent: AgentId, note: &Note) {
+        if let Some(input) = note.input {
+            self.taken(telling, agent, input, Body::InputStarted);
+        }
+        // A birth is told with its brief, which is the next fact of the same entry.
+        if note.source == Source::Brief {
+            self.born(telling, agent, &note.text);
+        }
+    }
+
+    fn asked(&mut self, telling: &mut Telling<'_>, agent: AgentId, id: AskId, kind: &AskKind) {
+        self.asks.insert(id, agent);
+        let cards = view(telling.after, telling.at).asks;
+        let card = cards.into_iter().find(|card| card.id == id);
+        let (input, options) = match kind {
+            AskKind::Approval { arguments, .. } => (Some(arguments.clone()), Vec::new()),
+            AskKind::Question { options, .. } => (None, options.clone()),
+            AskKind::Continue { .. } | AskKind::Budget { .. } => (None, Vec::new()),
+        };
+        let scopes = match kind {
+            AskKind::Approval { .. } => {
+                vec![Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]
+            }
+            AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => vec![],
+        };
+        let opened = AskOpened {
+            id: id.to_string(),
+            kind: kind.word(),
+            summary: card.map(|card| card.summary).unwrap_or_default(),
+            input,
+            options,
+            scopes,
+        };
+        self.say(telling, agent, Body::AskOpened(Box::new(opened)));
+    }
+
+    fn settled(
+        &mut self,
+        telling: &mut Telling<'_>,
+        agent: AgentId,
+        ask: AskId,
+        verdict: &Verdict,
+        by: &Who,
+    ) {
+        let (decision, scope, message) = match verdict {
+            Verdict::Allow { scope, .. } => ("allow", Some(*scope), None),
+            Verdict::Deny { message } => ("deny", None, message.clone()),
+            Verdict::Answer { text } => ("answer", None, Some(text.clone())),
+            Verdict::Continue { text } => ("continue", None, text.clone()),
+            Verdict::TopUp { .. } => ("top_up", None, None),
+            Verdict::Withdrawn { why } => ("withdrawn", None, Some(why.clone())),
+        };
+        let (id, by) = (ask.to_string(), by.to_string());
+        self.say(telling, agent, Body::AskClosed { id, decision, scope, by, message });
+    }
+
+    /// Where the decision left everybody who was, or has just stopped being, alive.
+    fn states(&mut self, telling: &mut Telling<'_>, cause: &'static str) {
+        for id in self.live.clone() {
+            let Some(agent) = telling.after.agent(id) else { continue };
+            let state = state_word(telling.after, agent);
+            let Some(part) = self.cast.get_mut(id.0 as usize) else { continue };
+            let prev = part.state.replace(state);
+            if prev == Some(state) {
+                continue;
+            }
+            let Some(need) = attention(telling.after, id, telling.at) else { continue };
+            let attention = AttentionLine {
+                required: need.required,
+                kind: need.kind,
+                since: rfc3339(need.since),
+                sentence: need.sentence,
+                action: need.action,
+            };
+            self.say(telling, id, Body::AgentState { state, prev, cause, attention });
+        }
+        self.live.retain(|id| telling.after.agent(*id).is_some_and(|agent| !agent.has_ended()));
+    }
+}
+
+fn input_line(input: InputId, message: &Message, position: usize) -> InputLine {
+    let (channel, from) = (message.channel.clone(), message.sender.clone());
+    InputLine { input: input.to_string(), channel, from, position, text: message.text.clone() }
+}
+
+/// The word for what began a decision.
+fn word(event: &Event) -> &'static str {
+    match event {
+        Event::Opened { .. } => "opened",
+        Event::Configured { .. } => "configured",
+        Event::Restarted => "restarted",
+        Event::Enqueued { .. } | Event::Merged { .. } => "said",
+        Event::Edited { .. } => "edited",
+        Event::Moved { .. } => "moved",
+        Event::Dropped { .. } => "dropped",
+        Event::Heard { .. } => "heard",
+        Event::Spawned(_) => "spawned",
+        Event::Lined { .. } => "lined up",
+        Event::Held { .. } => "held back",
+        Event::Preparing { .. } => "preparing",
+        Event::Prepared { .. } => "prepared",
+        Event::TurnBegan { .. } => "turn began",
+        Event::Replied { .. } => "replied",
+        Event::Retrying { .. } => "retrying",
+        Event::Faulted { .. } => "model failed",
+        Event::Overflowed { .. } => "context too long",
+        Event::TurnDropped { .. } => "turn dropped",
+        Event::Compacted { .. } => "compacted",
+        Event::Asked { .. } => "asked",
+        Event::Settled { .. } => "answered",
+        Event::Granted { .. } => "granted",
+        Event::Started { .. } => "tool started",
+        Event::Awaited { .. } => "waits",
+        Event::Returned { .. } => "returned",
+        Event::Spoke { .. } => "spoke",
+        Event::Posted { .. } => "posted",
+        Event::Delivered { .. } => "delivered",
+        Event::Paused { .. } => "paused",
+        Event::Continued { .. } => "continued",
+        Event::ToppedUp { .. } => "topped up",
+        Event::Switched { .. } => "switched",
+        Event::Narrowed { .. } => "narrowed",
+        Event::Ended { .. } => "ended",
+    }
+}

@@ -1,0 +1,213 @@
+//! What a script answers, told as conversations: what is said, what comes back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use locum_kernel::{AgentId, Bootstrap, CallId, Output, Request, Seq};
+
+use super::*;
+
+/// One agent talking with its script.
+struct Talk {
+    script: Script,
+    definition: &'static str,
+    label: &'static str,
+    lines: Vec<Arc<Line>>,
+    replies: u32,
+    failures: u32,
+}
+
+impl Talk {
+    fn new(yaml: &str) -> Talk {
+        let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
+        let (definition, label) = ("main", "main");
+        Talk { script, definition, label, lines: Vec::new(), replies: 0, failures: 0 }
+    }
+
+    fn push(&mut self, body: Body) {
+        let seq = Seq(self.lines.len() as u64);
+        self.lines.push(Arc::new(Line { seq, body }));
+    }
+
+    fn person(&mut self, text: &str) {
+        let source = Source::Person { channel: "test".into(), sender: "me".into() };
+        let note = Note::new(source, text.into());
+        self.push(Body::Told(vec![note]));
+    }
+
+    fn tool(&mut self, text: &str) {
+        let call = CallId { turn: Seq(0), index: 0 };
+        self.push(Body::Results(vec![(call, Output::ok(text))]));
+    }
+
+    fn ask(&self) -> Answer {
+        let request = Request {
+            agent: AgentId::MAIN,
+            model: "script:test.yaml".into(),
+            purpose: Purpose::Answer,
+            bootstrap: Bootstrap::Full,
+            instructions: String::new(),
+            catalogue: Vec::new(),
+            tools: Vec::new(),
+            lines: self.lines.clone(),
+            now: None,
+        };
+        self.script.answer(&Asked {
+            definition: self.definition,
+            label: self.label,
+            replies: self.replies,
+            failures: self.failures,
+            request: &request,
+        })
+    }
+
+    /// The next answer as text, counted as the journal would.
+    fn hear(&mut self) -> String {
+        match self.ask().outcome {
+            Ok(reply) => {
+                let calls =
+                    reply.calls.iter().map(|call| format!("{}{}", call.name, call.arguments));
+                let text = [reply.text.clone()].into_iter().chain(calls).collect::<Vec<_>>();
+                self.replies += 1;
+                self.push(Body::Replied(reply));
+                text.join(" ").trim().to_owned()
+            }
+            Err(failure) => {
+                self.failures += 1;
+                failure.to_string()
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_are_tried_in_order_and_the_last_step_may_repeat() {
+    let yaml = r#"
+agents:
+  main:
+    - say: "Which version?"
+    - when: "3\\.13"
+      calls: [{complete: {result: "found 3 APIs"}}]
+    - calls: [{complete: {result: "none"}}]
+      repeat: true
+"#;
+    let mut talk = Talk::new(yaml);
+    talk.person("find APIs");
+    assert_eq!(talk.hear(), "Which version?");
+    talk.person("3.12");
+    assert_eq!(talk.hear(), r#"complete{"result":"none"}"#);
+    talk.person("3.13");
+    assert_eq!(talk.hear(), r#"complete{"result":"none"}"#, "a step passed over is behind");
+
+    let mut talk = Talk::new(yaml);
+    talk.person("find APIs");
+    talk.hear();
+    talk.person("python 3.13");
+    assert_eq!(talk.hear(), r#"complete{"result":"found 3 APIs"}"#);
+    talk.tool("x");
+    assert_eq!(talk.hear(), r#"complete{"result":"none"}"#);
+}
+
+#[test]
+fn faults_happen_as_often_as_they_say_and_then_it_goes_on() {
+    let yaml = r#"
+agents:
+  main:
+    - error: {status: 429, retry_after_s: 1.5, times: 2}
+    - say: "first"
+    - say: "a long text that is cut"
+      cut_after_chunks: 1
+    - hang_ms: 50
+    - error: {status: 529}
+      say: "second"
+    - say: "third"
+      hang_ms: 70
+"#;
+    let mut talk = Talk::new(yaml);
+    talk.person("go");
+    let failed = talk.ask().outcome.unwrap_err();
+    assert_eq!((failed.kind, failed.retry_after_ms), (FailureKind::RateLimited, Some(1_500)));
+    assert_eq!(talk.hear(), "rate limit (429): scripted");
+    assert_eq!(talk.hear(), "rate limit (429): scripted");
+    assert_eq!(talk.hear(), "first");
+    talk.person("more");
+    assert_eq!(talk.hear(), r#"stream cut: scripted, after 1 chunks: "a long text ""#);
+    assert_eq!(talk.ask().after_ms, 50);
+    assert_eq!(talk.hear(), "no answer in time: scripted");
+    assert_eq!(talk.hear(), "provider overloaded (529): scripted");
+    assert_eq!(talk.hear(), "second");
+    assert_eq!(talk.ask().after_ms, 70);
+    assert_eq!(talk.hear(), "third");
+    assert_eq!(talk.hear(), ENDED);
+}
+
+#[test]
+fn asking_twice_without_a_record_gives_the_same_answer() {
+    let mut talk = Talk::new("agents: {main: [{say: one}, {say: two}]}");
+    talk.person("go");
+    assert_eq!(talk.ask(), talk.ask());
+    talk.hear();
+    assert_eq!(talk.ask().outcome.unwrap().text, "two");
+}
+
+#[test]
+fn words_are_filled_in_everywhere_once() {
+    let yaml = r#"
+agents:
+  main:
+    - say: "{{user}}, {{ last }}, {{other}}, {{"
+      calls: [{use_agent: {agent: x, message: "do {{last}}", list: ["{{user}}"], n: 1}}]
+    - malformed_call: '{"path": "a'
+"#;
+    let mut talk = Talk::new(yaml);
+    talk.person("hello {{last}}");
+    talk.tool("42");
+    let calls = r#"use_agent{"agent":"x","list":["hello {{last}}"],"message":"do 42","n":1}"#;
+    assert_eq!(talk.hear(), format!("hello {{{{last}}}}, 42, {{{{other}}}}, {{{{ {calls}"));
+    assert_eq!(talk.hear(), r#"read"{\"path\": \"a""#);
+}
+
+#[test]
+fn an_agent_is_found_by_definition_then_label_then_anybody() {
+    let yaml = "agents: {writer: [{say: w}], tests: [{say: t}], '*': [{say: any}]}";
+    let cases = [
+        ("writer", "tests", "w"),
+        ("builder", "tests", "t"),
+        ("builder", "writer", "w"),
+        ("builder", "other", "any"),
+    ];
+    for (definition, label, text) in cases {
+        let mut talk = Talk { definition, label, ..Talk::new(yaml) };
+        talk.person("go");
+        assert_eq!(talk.hear(), text, "{definition} {label}");
+    }
+}
+
+#[test]
+fn replies_out_of_sight_still_count() {
+    let mut talk = Talk::new("agents: {main: [{say: one}, {say: two}, {say: three}]}");
+    talk.push(Body::Summary("so far".into()));
+    talk.replies = 2;
+    assert_eq!(talk.hear(), "three");
+}
+
+#[test]
+fn mistakes_are_named_with_their_line() {
+    let cases = [
+        ("agents:\n  main:\n    - say: [1\n", "test.yaml:3: "),
+        ("agents:\n  main:\n    - sya: hi\n", "test.yaml:3: unknown field `sya`"),
+        ("agents:\n  main:\n    - say: hi\n    - {}\n", "test.yaml:4: a step needs"),
+        ("agents:\n  main:\n    - when: '('\n      say: hi\n", "test.yaml:3: `when` is no regex"),
+        ("agents:\n  main:\n    - calls:\n        - {a: {}, b: {}}\n", "test.yaml:4: a call is"),
+        ("agents:\n  main:\n    - repeat: yes\n      say: x\n", "test.yaml:3: "),
+        ("agents:\n  main:\n    - error: {status: 1, times: 0}\n", "test.yaml:3: an error that"),
+        ("agents:\n  main:\n    - error: {status: 1, retry_after_s: -1}\n", "test.yaml:3: `retry"),
+        ("agents:\n  main: []\n  main: []\n", "test.yaml:3: "),
+        ("", "test.yaml:1: "),
+        ("defaults: {chunk: 3}\n", "test.yaml:1: missing field `agents`"),
+    ];
+    for (yaml, start) in cases {
+        let error = Script::parse(Path::new("test.yaml"), yaml).unwrap_err().to_string();
+        assert!(error.starts_with(start), "{yaml:?} gave {error:?}, not {start:?}");
+    }
+}

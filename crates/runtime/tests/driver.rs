@@ -1,0 +1,274 @@
+//! The driver dies at every moment it can, and whoever opens the session again ends it the same.
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use locum_journal::{Error, Journal, Memory};
+use locum_kernel::{
+    AgentLimits, Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode,
+    Rights, Seq, Time, To, TreeLimits, Urgency,
+};
+use locum_runtime::clock::Clock;
+use locum_runtime::driver::{self, Driver, World};
+use locum_runtime::line::{Body, Line};
+use locum_runtime::script::{Script, Scripted};
+
+const SCRIPTS: &[(&str, &str)] = &[
+    ("take-over", include_str!("../../../examples/take-over.yaml")),
+    (
+        "nested, with a sibling after the child",
+        r#"
+agents:
+  main:
+    - calls:
+        - use_agent: {agent: outer, message: "begin"}
+        - list_agents: {}
+    - say: "main saw {{last}}"
+  outer:
+    - say: "asking further"
+      calls: [{use_agent: {agent: inner, message: "deeper"}}]
+    - calls: [{complete: {result: "outer({{last}})"}}]
+  inner:
+    - say: "inner words"
+"#,
+    ),
+    (
+        "workers, a wait and retries",
+        r#"
+agents:
+  main:
+    - error: {status: 529, times: 2}
+    - calls:
+        - spawn_agent: {agent: one, message: "1"}
+        - spawn_agent: {agent: two, message: "2"}
+        - wait: {mode: all, timeout_s: 600}
+    - say: "both are back"
+  one:
+    - cut_after_chunks: 1
+    - say: "one"
+  two:
+    - calls: [{ask_parent: {question: "which?"}}]
+    - say: "two"
+"#,
+    ),
+    (
+        "a failure for good, then another try",
+        r#"
+agents:
+  main:
+    - calls: [{use_agent: {agent: broken, message: "try"}}]
+    - calls: [{use_agent: {agent: "no such agent", message: "try"}}]
+    - say: "gave up: {{last}}"
+  broken:
+    - error: {status: 401}
+"#,
+    ),
+];
+
+/// A clock that only goes on when somebody sleeps.
+#[derive(Debug)]
+struct Virtual(Cell<u64>);
+
+impl Clock for Virtual {
+    fn now(&self) -> Time {
+        Time(self.0.get())
+    }
+
+    fn sleep_until(&self, moment: Time) {
+        self.0.set(self.0.get().max(moment.0));
+    }
+}
+
+/// When the process dies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Death {
+    Never,
+    /// Instead of the nth append.
+    Before(usize),
+    /// Right after the nth append, before anybody is told.
+    After(usize),
+}
+
+#[derive(Debug)]
+struct Mortal {
+    journal: Memory,
+    appends: usize,
+    death: Death,
+}
+
+impl Journal for Mortal {
+    fn append(&mut self, session: &str, expected: Seq, entry: &Entry) -> Result<(), Error> {
+        self.appends += 1;
+        let died = Error::Conflict {
+            path: "(death)".into(),
+            session: session.into(),
+            expected,
+            found: expected,
+        };
+        if self.death == Death::Before(self.appends) {
+            return Err(died);
+        }
+        self.journal.append(session, expected, entry)?;
+        if self.death == Death::After(self.appends) { Err(died) } else { Ok(()) }
+    }
+
+    fn load(&self, session: &str) -> Result<Vec<Entry>, Error> {
+        self.journal.load(session)
+    }
+}
+
+/// One process: opens the session, says the text if nobody has, runs until rest or death.
+fn live(journal: &mut Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) -> bool {
+    let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
+    let world = World { journal, clock };
+    let mut driver = Driver::open("test", "/".into(), world).unwrap();
+    let is_new = driver.is_new();
+    driver.post(Input::Configured(Box::new(config(&script))));
+    if !is_new {
+        driver.post(Input::Restarted { captured: Vec::new() });
+    }
+    if !driver.teller().was_asked() {
+        driver.post(Input::Said(message()));
+    }
+    let provider = Scripted::new(script, clock);
+    match driver.run(&provider, &mut |line| lines.push(line.clone())) {
+        Ok(result) => {
+            lines.push(result);
+            true
+        }
+        Err(driver::Error::Journal(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn config(script: &Script) -> Config {
+    let definition = |name: &str, kind| Definition {
+        name: name.into(),
+        kind,
+        about: String::new(),
+        instructions: String::new(),
+        model: None,
+        ceiling: Rights::all(),
+        uses: Rights::all(),
+        limits: AgentLimits::default(),
+        parallel_reads: false,
+        setup: false,
+    };
+    let named = script.names().filter(|name| *name != "main");
+    Config {
+        session: "test".into(),
+        main: definition("main", Kind::Main),
+        model: "script:test.yaml".into(),
+        audience: Audience::Absent,
+        mode: PolicyMode::Ask,
+        rules: Vec::new(),
+        limits: TreeLimits::default(),
+        tools: Vec::new(),
+        definitions: named.map(|name| definition(name, Kind::Agent)).collect(),
+        models: BTreeMap::new(),
+    }
+}
+
+fn message() -> Message {
+    Message {
+        channel: "test".into(),
+        sender: "me".into(),
+        external_id: None,
+        text: "go".into(),
+        urgency: Urgency::Queue,
+        to: To::Floor,
+        reply_to: None,
+    }
+}
+
+/// A line without what a restart may change: times, and numbers that count the restart.
+fn gist(line: &Line) -> String {
+    let what = match &line.body {
+        Body::Message { text, .. } => text.clone(),
+        Body::AgentState { state, .. } => state.word().to_owned(),
+        Body::ToolStarted { name, input, .. } => format!("{name} {input}"),
+        Body::ToolFinished(tool) => format!("{} {}", tool.name, tool.ok),
+        Body::TurnStarted { turn, .. } | Body::TurnFinished { turn, .. } => turn.to_string(),
+        Body::AgentFinished(end) => format!("{} {}", end.result, end.reason),
+        Body::Retry { attempt, .. } => attempt.to_string(),
+        Body::RunResult(result) => format!("{:?} {}", result.status, result.text),
+        Body::FloorChanged { stack, .. } => stack.join(" "),
+        Body::AgentSpawned { brief, .. } => brief.clone(),
+        Body::InputQueued(input) | Body::InputStarted(input) | Body::InputDropped(input) => {
+            input.text.clone()
+        }
+        Body::RunStarted(_)
+        | Body::AskOpened(_)
+        | Body::AskClosed { .. }
+        | Body::Compacted { .. }
+        | Body::Error { .. } => String::new(),
+    };
+    let kind = serde_json::to_value(line).unwrap()["type"].to_string();
+    format!("{} {kind} {what}", line.agent.path)
+}
+
+fn undisturbed(yaml: &str) -> (Vec<Line>, usize) {
+    let clock = Virtual(Cell::new(1_000_000));
+    let mut journal = Mortal { journal: Memory::default(), appends: 0, death: Death::Never };
+    let mut lines = Vec::new();
+    assert!(live(&mut journal, &clock, yaml, &mut lines));
+    (lines, journal.appends)
+}
+
+#[test]
+fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
+    for (name, yaml) in SCRIPTS {
+        let (lines, _) = undisturbed(yaml);
+        let numbers: Vec<u64> = lines.iter().map(|line| line.seq).collect();
+        assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "{name}");
+        assert!(matches!(lines[0].body, Body::RunStarted(_)), "{name}");
+        assert!(matches!(lines[lines.len() - 1].body, Body::RunResult(_)), "{name}");
+    }
+}
+
+#[test]
+fn dying_at_any_append_changes_nothing_but_a_restart() {
+    for (name, yaml) in SCRIPTS {
+        let (whole, appends) = undisturbed(yaml);
+        let deaths = (1..=appends).flat_map(|nth| [Death::Before(nth), Death::After(nth)]);
+        for death in deaths {
+            eprintln!("{name}: {death:?}");
+            check_death(&whole, yaml, death);
+        }
+    }
+}
+
+fn check_death(whole: &[Line], yaml: &str, death: Death) {
+    let clock = Virtual(Cell::new(1_000_000));
+    let mut journal = Mortal { journal: Memory::default(), appends: 0, death };
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    assert!(!live(&mut journal, &clock, yaml, &mut first));
+    journal.death = Death::Never;
+    assert!(live(&mut journal, &clock, yaml, &mut second));
+
+    // What the first process told is the beginning of the whole story.
+    let gists = |lines: &[Line]| lines.iter().map(gist).collect::<Vec<_>>();
+    assert_eq!(gists(&first), gists(&whole[..first.len()]));
+    // What the second told is the rest of it, after one line about itself. Only the lines of an
+    // entry that was safe but not yet told are in the journal and on no screen.
+    let at = usize::try_from(second[0].seq).unwrap();
+    let restarts = journal.load("test").unwrap();
+    let restarts = restarts.iter().flat_map(|entry| &entry.events);
+    let restarts = restarts.filter(|event| matches!(event, Event::Restarted)).count();
+    let numbers: Vec<u64> = second.iter().map(|line| line.seq).collect();
+    assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "{numbers:?}");
+    if restarts == 0 {
+        assert_eq!(gists(&second), gists(whole));
+        return;
+    }
+    assert!(matches!(&second[0].body, Body::RunStarted(run) if run.resumed));
+    // A session that had come to rest had one more line, its result, which nobody saw.
+    let rest = if second.len() == 2 { whole.len() - 1 } else { at - 1 };
+    assert_eq!(gists(&second[1..]), gists(&whole[rest..]));
+    assert!(rest >= first.len());
+    let heard = first.iter().chain(&second);
+    let heard = heard.filter(|line| matches!(line.body, Body::InputStarted(_))).count();
+    assert!(heard <= 1);
+}
