@@ -13,12 +13,11 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::ask::{Ask, Closed};
-use crate::event::{Entry, Event, VERSION};
-use crate::id::{AgentId, AskId, InputId, Key, Seq, Time};
 use crate::limits::{ASKS_CLOSED_MAX, DEDUPE_MS};
-use crate::message::{Message, Note, Source, Who};
-use crate::state::{Delivery, Owed, Phase, Session, Tree, Waiting};
+use crate::{
+    AgentId, Ask, AskId, Closed, Delivery, Entry, Event, InputId, Key, Message, Note, Owed, Phase,
+    Seq, Session, Source, Time, Tree, VERSION, Waiting, Who,
+};
 
 /// Folds a whole entry. An entry that does not follow the state, or whose words are newer than
 /// this code, is refused and changes nothing.
@@ -81,9 +80,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Held { agent } => agent::hold(session, *agent),
         Event::Preparing { agent } => agent::prepare(session, *agent),
         Event::Prepared { agent } => agent::prepared(session, *agent),
-        Event::TurnBegan { agent, purpose, reads, reserved, grace } => {
-            agent::begin_turn(session, *agent, *purpose, reads, *reserved, grace.as_ref());
-        }
+        Event::TurnBegan(turn) => agent::begin_turn(session, turn),
         Event::Replied { agent, reply } => agent::reply(session, *agent, reply),
         Event::Retrying(retry) => agent::retry(session, retry),
         Event::Faulted { agent, failure } => agent::fault(session, *agent, failure),

@@ -1,15 +1,13 @@
 //! The ask: anything that waits for a person or a parent. Approvals, questions, continues and
 //! budget top-ups are one record in one queue, and a verdict is the answer to one of them.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::definition::Class;
-use crate::digest::Digest;
-use crate::id::{AgentId, AskId, CallId, Key, Time};
-use crate::message::Who;
+use crate::{AgentId, AskId, CallId, Class, Digest, Key, Time, Who};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
@@ -32,38 +30,35 @@ pub enum AskTo {
     Parent,
 }
 
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskKind {
-    Approval {
-        tool: String,
-        arguments: Value,
-        class: Class,
-        /// What the agent said beside the call.
-        reason: String,
-        /// Why it is asked: the rule or the mode.
-        because: String,
-        digest: Digest,
-    },
-    Question {
-        question: String,
-        options: Vec<String>,
-    },
-    Continue {
-        why: String,
-    },
-    Budget {
-        why: String,
-        /// Smallest top-up that lets the next request through.
-        micro_usd: u64,
-    },
+    Approval(Box<Approval>),
+    Question { question: String, options: Vec<String> },
+    Continue { why: String },
+    /// `micro_usd` is the smallest top-up that lets the next request through.
+    Budget { why: String, micro_usd: u64 },
+}
+
+/// A call that needs a person's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    pub tool: String,
+    pub arguments: Value,
+    pub class: Class,
+    /// What the agent said beside the call.
+    pub reason: String,
+    /// Why it is asked: the rule or the mode.
+    pub because: String,
+    pub digest: Digest,
 }
 
 impl AskKind {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            AskKind::Approval { .. } => "approval",
+            AskKind::Approval(_) => "approval",
             AskKind::Question { .. } => "question",
             AskKind::Continue { .. } => "continue",
             AskKind::Budget { .. } => "budget",
@@ -86,46 +81,36 @@ pub enum Scope {
     Project,
 }
 
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    Allow {
-        #[serde(default)]
-        scope: Scope,
-        /// Run with these arguments instead.
-        #[serde(default)]
-        arguments: Option<Value>,
-        /// Widen the grant from these exact arguments to a pattern of the subject.
-        #[serde(default)]
-        pattern: Option<String>,
-        #[serde(default)]
-        expires: Option<Time>,
-    },
-    Deny {
-        #[serde(default)]
-        message: Option<String>,
-    },
-    Answer {
-        text: String,
-    },
-    Continue {
-        #[serde(default)]
-        text: Option<String>,
-    },
-    TopUp {
-        micro_usd: u64,
-    },
+    Allow(Allow),
+    Deny { message: Option<String> },
+    Answer { text: String },
+    Continue { text: Option<String> },
+    TopUp { micro_usd: u64 },
     /// Nobody needs the answer any more; only the kernel gives this verdict.
-    Withdrawn {
-        why: String,
-    },
+    Withdrawn { why: String },
+}
+
+/// How a call is allowed; by default this one, once, as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Allow {
+    pub scope: Scope,
+    /// Run with these arguments instead.
+    pub arguments: Option<Value>,
+    /// Widen the grant from these exact arguments to a pattern of the subject.
+    pub pattern: Option<String>,
+    pub expires: Option<Time>,
 }
 
 impl Verdict {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Verdict::Allow { .. } => "allowed",
+            Verdict::Allow(_) => "allowed",
             Verdict::Deny { .. } => "denied",
             Verdict::Answer { .. } => "answered",
             Verdict::Continue { .. } => "continued",

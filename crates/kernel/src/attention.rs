@@ -7,15 +7,11 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::apply::summary;
-use crate::ask::{Ask, AskKind, AskTo};
-use crate::definition::Mode;
-use crate::id::{AgentId, Time};
 use crate::limits::{LATEST_BYTES_MAX, QUIET_MS, TRIES_MAX};
-use crate::message::headline;
-use crate::owed::starts_at;
-use crate::receipt::Outcome;
-use crate::state::{Agent, Call, CallState, Link, Phase, Session, Thought};
+use crate::{
+    Agent, AgentId, Ask, AskKind, AskTo, Call, CallState, Link, Mode, Outcome, Phase, Session,
+    Thought, Time, headline, starts_at, summary,
+};
 
 /// The eleven words for what an agent is doing; the same everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -147,7 +143,7 @@ fn acting_word(session: &Session, agent: &Agent) -> State {
     let Some(call) = agent.open_call() else { return State::Model };
     match call.state {
         CallState::Asked(id) => match session.asks.get(&id).map(|ask| &ask.kind) {
-            Some(AskKind::Approval { .. }) => State::Approve,
+            Some(AskKind::Approval(_)) => State::Approve,
             Some(AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. })
             | None => State::Input,
         },
@@ -199,9 +195,9 @@ fn describe(session: &Session, agent: &Agent, now: Time) -> Described {
                     AskKind::Budget { micro_usd, .. } => {
                         Some(json!({ "ask": ask.id.to_string(), "micro_usd": micro_usd }))
                     }
-                    AskKind::Approval { .. }
-                    | AskKind::Question { .. }
-                    | AskKind::Continue { .. } => None,
+                    AskKind::Approval(_) | AskKind::Question { .. } | AskKind::Continue { .. } => {
+                        None
+                    }
                 });
             // A parent that waits for it cannot act; a worker's can.
             let parent_acts = matches!(agent.parent, Some((_, Link::Note)));
@@ -296,7 +292,7 @@ fn asking(agent: &Agent, ask: &Ask) -> Described {
     let (id, ask_id) = (agent.id.to_string(), ask.id.to_string());
     let text = headline(&summary(&ask.kind), LATEST_BYTES_MAX);
     match (&ask.kind, ask.to) {
-        (AskKind::Approval { .. }, _) => {
+        (AskKind::Approval(_), _) => {
             let act = action("approve", json!({ "ask": ask_id }), "the user must decide");
             (Need::NeedsUserApproval, format!("needs approval: {text}"), Some(act))
         }

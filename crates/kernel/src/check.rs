@@ -4,9 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::definition::Mode;
-use crate::id::AgentId;
-use crate::state::{Agent, CallState, Link, Owed, Phase, Session};
+use crate::{Agent, AgentId, CallState, Link, Mode, Owed, Phase, Session};
 
 impl Session {
     /// The first broken invariant, in words.

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::Digest;
 use crate::limits::{DEPTH_CEILING, TURNS_DEFAULT};
 
 /// How an agent takes part. One thing, three modes, switchable while it runs.
@@ -254,19 +254,21 @@ impl Default for ModelSpec {
 }
 
 /// Whether anybody can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
     /// Asks wait for an answer, however long.
     Present,
     /// Nobody will answer: an ask is an explicit denial, never a hang.
+    #[default]
     Absent,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyMode {
     /// Reads and delegation are free; everything else asks.
+    #[default]
     Ask,
     /// As `Ask`, but writes are free.
     Edits,

@@ -6,9 +6,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::definition::Class;
-use crate::event::Purpose;
-use crate::id::{AgentId, CallId, Key, Time};
+use crate::{AgentId, CallId, Class, Key, Purpose, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

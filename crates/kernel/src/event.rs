@@ -7,17 +7,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{AskKind, AskTo, Grant, Verdict};
-use crate::definition::{
-    AgentLimits, Audience, Definition, Mode, ModelSpec, PolicyMode, Rights, Rule, ToolSpec,
-    TreeLimits,
+use crate::{
+    AgentId, AgentLimits, AskId, AskKind, AskTo, Audience, CallId, Definition, Digest, Failure,
+    Grant, InputId, Key, Message, Mode, ModelSpec, Note, Output, PolicyMode, Receipt, Reply,
+    Rights, Rule, Seq, Spend, Time, ToolSpec, TreeLimits, Usage, Verdict, WaitFor, Who,
 };
-use crate::digest::Digest;
-use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
-use crate::input::Failure;
-use crate::message::{Message, Note, Output, Reply, Usage, Who};
-use crate::receipt::Receipt;
-use crate::state::{Spend, WaitFor};
 
 /// The version of the journal's words. An entry of a newer version is not folded.
 pub const VERSION: u32 = 2;
@@ -32,172 +26,83 @@ pub struct Entry {
     pub events: Vec<Event>,
 }
 
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    Opened {
-        session: String,
-    },
-    Configured {
-        changes: Vec<Change>,
-    },
+    Opened { session: String },
+    Configured { changes: Vec<Change> },
     Restarted,
 
     /// A message was admitted to the queue. The event's number is the input's id.
-    Enqueued {
-        message: Message,
-    },
+    Enqueued { message: Message },
     /// A message of the same sender joined a waiting input.
-    Merged {
-        input: InputId,
-        message: Message,
-    },
-    Edited {
-        input: InputId,
-        text: String,
-    },
-    Moved {
-        input: InputId,
-        before: Option<InputId>,
-    },
-    Dropped {
-        input: InputId,
-        by: Who,
-    },
+    Merged { input: InputId, message: Message },
+    Edited { input: InputId, text: String },
+    Moved { input: InputId, before: Option<InputId> },
+    Dropped { input: InputId, by: Who },
 
     /// Something entered an agent's inbox. The event's number is the note's id.
-    Heard {
-        agent: AgentId,
-        note: Note,
-    },
+    Heard { agent: AgentId, note: Note },
 
     Spawned(Box<Spawn>),
     /// A ready agent waits for a slot; `returning` if it had one before.
-    Lined {
-        agent: AgentId,
-        returning: bool,
-    },
+    Lined { agent: AgentId, returning: bool },
     /// A ready agent waits until running calls give back what is set aside for them.
-    Held {
-        agent: AgentId,
-    },
-    Preparing {
-        agent: AgentId,
-    },
-    Prepared {
-        agent: AgentId,
-    },
+    Held { agent: AgentId },
+    Preparing { agent: AgentId },
+    Prepared { agent: AgentId },
 
-    /// A model call is owed. `reads` are the notes it will see; `grace` is the limit that makes
-    /// it the agent's last.
-    TurnBegan {
-        agent: AgentId,
-        purpose: Purpose,
-        reads: Vec<Seq>,
-        reserved: Spend,
-        grace: Option<Breach>,
-    },
-    Replied {
-        agent: AgentId,
-        reply: Box<Reply>,
-    },
+    /// A model call is owed.
+    TurnBegan(Box<TurnStart>),
+    Replied { agent: AgentId, reply: Box<Reply> },
     /// The call is owed again, not before a moment. `hold` keeps the provider's others back too.
     Retrying(Box<Retry>),
     /// The model call failed for good.
-    Faulted {
-        agent: AgentId,
-        failure: Failure,
-    },
+    Faulted { agent: AgentId, failure: Failure },
     /// The history does not fit the model's window: it must be compacted before the next try.
-    Overflowed {
-        agent: AgentId,
-    },
+    Overflowed { agent: AgentId },
     /// The model call is no longer wanted.
-    TurnDropped {
-        agent: AgentId,
-        by: Who,
-    },
+    TurnDropped { agent: AgentId, by: Who },
     Compacted(Box<Compaction>),
 
     /// A call must be answered for. The event's number is the ask's id.
-    Asked {
-        agent: AgentId,
-        call: Option<CallId>,
-        to: AskTo,
-        kind: Box<AskKind>,
-    },
+    Asked { agent: AgentId, call: Option<CallId>, to: AskTo, kind: Box<AskKind> },
     /// An ask is closed; `input` is the message that answered it, if one did.
-    Settled {
-        ask: AskId,
-        verdict: Verdict,
-        by: Who,
-        input: Option<InputId>,
-    },
-    Granted {
-        grant: Grant,
-    },
+    Settled { ask: AskId, verdict: Verdict, by: Who, input: Option<InputId> },
+    Granted { grant: Grant },
 
     /// A tool run is owed. `idempotent` as it was declared then.
-    Started {
-        agent: AgentId,
-        call: CallId,
-        idempotent: bool,
-    },
-    Awaited {
-        agent: AgentId,
-        call: CallId,
-        wait: WaitFor,
-    },
+    Started { agent: AgentId, call: CallId, idempotent: bool },
+    Awaited { agent: AgentId, call: CallId, wait: WaitFor },
     /// A call has its one result. `reads` are notes that the result already tells.
-    Returned {
-        agent: AgentId,
-        call: CallId,
-        output: Output,
-        reads: Vec<Seq>,
-    },
+    Returned { agent: AgentId, call: CallId, output: Output, reads: Vec<Seq> },
 
     /// An agent's words for the person.
-    Spoke {
-        agent: AgentId,
-        text: String,
-    },
+    Spoke { agent: AgentId, text: String },
     /// A channel must carry an agent's words, or its ask, to an address.
-    Posted {
-        agent: AgentId,
-        to: String,
-        text: String,
-        ask: Option<AskId>,
-    },
-    Delivered {
-        key: Key,
-        error: Option<String>,
-    },
+    Posted { agent: AgentId, to: String, text: String, ask: Option<AskId> },
+    Delivered { key: Key, error: Option<String> },
 
-    Paused {
-        agent: AgentId,
-        why: Pause,
-    },
-    Continued {
-        agent: AgentId,
-        by: Who,
-    },
-    ToppedUp {
-        agent: Option<AgentId>,
-        micro_usd: u64,
-    },
-    Switched {
-        agent: AgentId,
-        mode: Mode,
-    },
-    Narrowed {
-        agent: AgentId,
-        ceiling: Rights,
-    },
-    Ended {
-        agent: AgentId,
-        result: String,
-        receipt: Box<Receipt>,
-    },
+    Paused { agent: AgentId, why: Pause },
+    Continued { agent: AgentId, by: Who },
+    ToppedUp { agent: Option<AgentId>, micro_usd: u64 },
+    Switched { agent: AgentId, mode: Mode },
+    Narrowed { agent: AgentId, ceiling: Rights },
+    Ended { agent: AgentId, result: String, receipt: Box<Receipt> },
+}
+
+/// A model call that is owed from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnStart {
+    pub agent: AgentId,
+    pub purpose: Purpose,
+    /// The notes it will see.
+    pub reads: Vec<Seq>,
+    /// What is set aside for it.
+    pub reserved: Spend,
+    /// The limit that makes it the agent's last.
+    pub grace: Option<Breach>,
 }
 
 /// The next try of a model call.
@@ -307,6 +212,7 @@ impl fmt::Display for Pause {
 }
 
 /// One difference between the world as it was configured and as it is now.
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -315,16 +221,10 @@ pub enum Change {
     Rules(Vec<Rule>),
     Limits(TreeLimits),
     Model(String),
-    ModelSpec {
-        name: String,
-        spec: ModelSpec,
-    },
+    ModelSpec { name: String, spec: ModelSpec },
     Tool(ToolSpec),
     ToolGone(String),
     /// A definition, journaled whole, once; agents refer to it by the digest of its content.
-    Definition {
-        digest: Digest,
-        definition: Box<Definition>,
-    },
+    Definition { digest: Digest, definition: Box<Definition> },
     DefinitionGone(String),
 }

@@ -7,12 +7,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Verdict;
-use crate::definition::{Config, Rights};
-use crate::digest::Digest;
-use crate::id::{AgentId, AskId, InputId, Key};
-use crate::message::{Message, Output, Reply, Who};
+use crate::{
+    AgentId, AskId, Config, Digest, InputId, Key, Message, Output, Reply, Rights, Verdict, Who,
+};
 
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -20,63 +19,29 @@ pub enum Input {
     Configured(Box<Config>),
     /// A new process took the session over. Comes after `Configured`, so that tools are judged
     /// as they are declared now. `captured` is what cut calls had printed.
-    Restarted {
-        captured: Vec<(Key, String)>,
-    },
+    Restarted { captured: Vec<(Key, String)> },
 
     /// Somebody said something.
     Said(Message),
     /// A waiting input was rewritten, thrown away, or put before another (`None`: last).
-    Edited {
-        input: InputId,
-        text: String,
-    },
-    Dropped {
-        input: InputId,
-        by: Who,
-    },
-    Moved {
-        input: InputId,
-        before: Option<InputId>,
-    },
+    Edited { input: InputId, text: String },
+    Dropped { input: InputId, by: Who },
+    Moved { input: InputId, before: Option<InputId> },
     /// Somebody answered an ask. `digest` is what they saw, if their surface quotes it.
-    Answered {
-        ask: AskId,
-        verdict: Verdict,
-        by: Who,
-        digest: Option<Digest>,
-    },
+    Answered { ask: AskId, verdict: Verdict, by: Who, digest: Option<Digest> },
     /// Somebody acted on an agent.
-    Commanded {
-        by: Who,
-        command: Command,
-    },
+    Commanded { by: Who, command: Command },
 
     /// A model answered, whole.
-    Replied {
-        key: Key,
-        reply: Reply,
-    },
+    Replied { key: Key, reply: Reply },
     /// A model call came to nothing.
-    Failed {
-        key: Key,
-        failure: Failure,
-    },
+    Failed { key: Key, failure: Failure },
     /// A tool returned.
-    Ran {
-        key: Key,
-        output: Output,
-    },
+    Ran { key: Key, output: Output },
     /// A setup ended, well or with a cause.
-    Prepared {
-        key: Key,
-        error: Option<String>,
-    },
+    Prepared { key: Key, error: Option<String> },
     /// A message left for its channel, or could not.
-    Delivered {
-        key: Key,
-        error: Option<String>,
-    },
+    Delivered { key: Key, error: Option<String> },
     /// A deadline passed.
     Ticked,
 }
@@ -195,81 +160,36 @@ impl fmt::Display for Failure {
 }
 
 /// Why an input was not taken. A refused input changes nothing.
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     NotOpen,
-    OtherSession {
-        open: String,
-        given: String,
-    },
+    OtherSession { open: String, given: String },
     /// The channel delivered a message twice; this is the input it became.
-    Duplicate {
-        input: InputId,
-    },
+    Duplicate { input: InputId },
     Empty,
-    TooLarge {
-        bytes: usize,
-        max: usize,
-    },
-    QueueFull {
-        max: usize,
-    },
-    InboxFull {
-        agent: AgentId,
-        max: usize,
-    },
-    UnknownInput {
-        input: InputId,
-    },
-    UnknownAgent {
-        agent: AgentId,
-    },
-    AgentEnded {
-        agent: AgentId,
-        state: String,
-    },
+    TooLarge { bytes: usize, max: usize },
+    QueueFull { max: usize },
+    InboxFull { agent: AgentId, max: usize },
+    UnknownInput { input: InputId },
+    UnknownAgent { agent: AgentId },
+    AgentEnded { agent: AgentId, state: String },
     /// The obligation was met, cancelled or replaced meanwhile.
-    Stale {
-        key: Key,
-    },
-    UnknownAsk {
-        ask: AskId,
-    },
-    AlreadyAnswered {
-        ask: AskId,
-        verdict: String,
-        by: Who,
-    },
+    Stale { key: Key },
+    UnknownAsk { ask: AskId },
+    AlreadyAnswered { ask: AskId, verdict: String, by: Who },
     /// What was approved is not what is asked now.
-    Changed {
-        ask: AskId,
-    },
+    Changed { ask: AskId },
     /// This verdict does not answer this kind of ask.
-    WrongVerdict {
-        ask: AskId,
-        kind: String,
-        verdict: String,
-    },
+    WrongVerdict { ask: AskId, kind: String, verdict: String },
     /// A person's allow cannot lift a deny rule or a ceiling.
-    Forbidden {
-        why: String,
-    },
+    Forbidden { why: String },
     NotOnFloor,
-    NotPaused {
-        agent: AgentId,
-        state: String,
-    },
-    AlreadyOnFloor {
-        agent: AgentId,
-    },
-    Busy {
-        agent: AgentId,
-        state: String,
-    },
-    Widens {
-        agent: AgentId,
-    },
+    NotPaused { agent: AgentId, state: String },
+    AlreadyOnFloor { agent: AgentId },
+    Busy { agent: AgentId, state: String },
+    Widens { agent: AgentId },
 }
 
 impl fmt::Display for Refusal {

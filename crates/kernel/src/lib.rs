@@ -35,11 +35,12 @@ mod prompt;
 mod receipt;
 mod state;
 mod step;
+mod tool;
 mod upcast;
 mod view;
 
 pub use apply::{Unfoldable, apply, fold, summary};
-pub use ask::{Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
+pub use ask::{Allow, Approval, Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
 pub use attention::{Action, Attention, Need, State, attention, state_word};
 pub use definition::{
     AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights,
@@ -48,7 +49,8 @@ pub use definition::{
 pub use digest::Digest;
 pub use effect::{Effect, Errand, Parcel};
 pub use event::{
-    Breach, Change, Compaction, Entry, Event, Limit, Pause, Purpose, Retry, Spawn, VERSION,
+    Breach, Change, Compaction, Entry, Event, Limit, Pause, Purpose, Retry, Spawn, TurnStart,
+    VERSION,
 };
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Input, Refusal};
@@ -63,3 +65,13 @@ pub use state::{Agent, Session, Spend, WaitFor};
 pub use step::step;
 pub use upcast::Unreadable;
 pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};
+
+// The kernel's own words, so that every file says `use crate::{…}`.
+pub(crate) use apply::{dedupe_key, provider_of, tokens};
+pub(crate) use digest::mix;
+pub(crate) use owed::starts_at;
+pub(crate) use policy::{Ruling, declared, judge};
+pub(crate) use state::{
+    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Thought, Timer, Tree, Turn, Waiting,
+};
+pub(crate) use tool::{Make, Tool};

@@ -8,8 +8,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{AgentId, CallId, InputId, Seq};
-use crate::receipt::{Deed, Receipt};
+use crate::{AgentId, CallId, Deed, InputId, Receipt, Seq};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,12 +4,9 @@
 
 use alloc::vec::Vec;
 
-use crate::apply::provider_of;
-use crate::definition::Class;
-use crate::digest::mix;
-use crate::effect::{Effect, Errand, Parcel};
-use crate::id::{Key, Time};
-use crate::state::{Owed, Phase, Session, Thought};
+use crate::{
+    Class, Effect, Errand, Key, Owed, Parcel, Phase, Session, Thought, Time, mix, provider_of,
+};
 
 /// Everything outstanding, oldest first.
 #[must_use]

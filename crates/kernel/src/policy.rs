@@ -5,12 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::ask::{Covers, Grant};
-use crate::definition::{Audience, Class, PolicyMode, Rights, Rule, RuleKind};
-use crate::digest::Digest;
-use crate::id::Time;
-use crate::state::{Agent, Call, Session};
-use crate::step::Tool;
+use crate::{
+    Agent, Audience, Call, Class, Covers, Digest, Grant, PolicyMode, Rights, Rule, RuleKind,
+    Session, Time, Tool,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {

@@ -7,15 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::attention::{attention, state_word};
-use crate::definition::{Audience, Class, Kind, Mode};
-use crate::event::Purpose;
-use crate::id::{AgentId, CallId, Time};
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
-use crate::message::{Body, Line, headline};
-use crate::policy::declared;
-use crate::state::{Agent, Phase, Session};
-use crate::step::Tool;
+use crate::{
+    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Make, Mode, Phase, Purpose, Session,
+    Time, Tool, attention, declared, headline, state_word,
+};
 
 /// A model request, before any provider's wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,15 +110,14 @@ fn tools(session: &Session, agent: &Agent) -> Vec<String> {
     let declared_tools = session.world.tools.keys().filter(|name| {
         declared(session, name).is_some_and(|(tool, class)| agent.uses.allow(tool, class))
     });
-    let own = Tool::OFFERED.into_iter().filter(|tool| match tool {
+    let own = Tool::offered().filter(|tool| match tool {
         Tool::Complete | Tool::AskParent => !agent.is_main(),
-        Tool::UseSkill => agent.kind != Kind::Skill && may_delegate(agent, *tool),
-        Tool::UseAgent | Tool::SpawnAgent | Tool::CallRecipe => may_delegate(agent, *tool),
+        Tool::Make(Make::UseSkill) if agent.kind == Kind::Skill => false,
+        Tool::Make(_) => may_delegate(agent, *tool),
         Tool::Wait | Tool::ListAgents | Tool::GetAgent | Tool::AgentEval | Tool::AgentClose => {
-            may_delegate(agent, Tool::SpawnAgent) || may_delegate(agent, Tool::UseAgent)
+            [Make::SpawnAgent, Make::UseAgent].iter().any(|it| may_delegate(agent, Tool::Make(*it)))
         }
         Tool::AskUser => agent.mode != Mode::Call && session.world.audience == Audience::Present,
-        Tool::SessionsSpawn | Tool::SpawnInteractive | Tool::Delegate => false,
     });
     declared_tools.cloned().chain(own.map(|tool| tool.name().into())).collect()
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::RECEIPT_LIST_MAX;
-use crate::message::{Usage, Who};
+use crate::{Usage, Who};
 
 /// Something the edge saw a tool do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,19 +10,14 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ask::{Ask, Closed, Grant};
-use crate::definition::{
-    AgentLimits, Audience, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights, Rule, ToolSpec,
+use crate::{
+    AgentId, AgentLimits, Ask, AskId, Audience, Body, Breach, CallId, Closed, Definition, Digest,
+    Failure, Grant, InputId, Key, Kind, Line, Message, Mode, ModelSpec, Note, Outcome, Output,
+    Pause, PolicyMode, Purpose, Receipt, Reply, Rights, Rule, Seq, Source, Tally, Time, ToolSpec,
     TreeLimits,
 };
-use crate::digest::Digest;
-use crate::event::{Breach, Pause, Purpose};
-use crate::id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
-use crate::input::Failure;
-use crate::message::{Body, Line, Message, Note, Output, Reply, Source};
-use crate::receipt::{Outcome, Receipt, Tally};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub(crate) key: String,
     /// The number of the last event.
@@ -49,7 +44,7 @@ pub struct Session {
 }
 
 /// The world as configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct World {
     pub(crate) audience: Audience,
     pub(crate) mode: PolicyMode,
@@ -329,45 +324,11 @@ pub(crate) struct End {
     pub(crate) at: Time,
 }
 
-impl Default for Session {
-    fn default() -> Session {
-        Session::new()
-    }
-}
-
 impl Session {
     /// A session before its first event.
     #[must_use]
     pub fn new() -> Session {
-        Session {
-            key: String::new(),
-            seq: Seq(0),
-            now: Time(0),
-            world: World {
-                audience: Audience::Absent,
-                mode: PolicyMode::Ask,
-                rules: Vec::new(),
-                limits: TreeLimits::default(),
-                model: String::new(),
-                models: BTreeMap::new(),
-                tools: BTreeMap::new(),
-                definitions: BTreeMap::new(),
-                catalogue: BTreeMap::new(),
-            },
-            agents: Vec::new(),
-            stack: Vec::new(),
-            queue: VecDeque::new(),
-            seen: Seen::default(),
-            asks: BTreeMap::new(),
-            closed: BTreeMap::new(),
-            grants: BTreeMap::new(),
-            owed: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            slots: Slots::default(),
-            holds: BTreeMap::new(),
-            tree: Tree::default(),
-            held: VecDeque::new(),
-        }
+        Session::default()
     }
 
     /// The number of the last event; the next entry begins after it.

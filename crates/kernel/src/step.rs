@@ -20,14 +20,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub(crate) use delegate::Tool;
-
-use crate::apply::{apply, summary};
-use crate::ask::{AskKind, AskTo};
-use crate::event::Event;
-use crate::id::{AgentId, AskId, CallId, Seq, Time};
-use crate::input::{Input, Refusal};
-use crate::state::{Agent, Phase, Session};
+use crate::{
+    Agent, AgentId, AskId, AskKind, AskTo, CallId, Event, Input, Phase, Refusal, Seq, Session,
+    Time, apply, summary,
+};
 
 /// Decides what an input means. On success the session has already folded the returned events,
 /// which together are one journal entry; no events means that nothing new was learned.
@@ -177,8 +173,8 @@ impl Step<'_> {
 fn ask_words(path: &str, kind: &AskKind) -> String {
     let what = summary(kind);
     match kind {
-        AskKind::Approval { reason, because, .. } => {
-            format!("{path} needs approval ({because}): {what}\n{reason}")
+        AskKind::Approval(it) => {
+            format!("{path} needs approval ({}): {what}\n{}", it.because, it.reason)
         }
         AskKind::Question { .. } => format!("{path} asks: {what}"),
         AskKind::Continue { .. } | AskKind::Budget { .. } => format!("{path} stopped. {what}"),

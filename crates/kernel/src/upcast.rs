@@ -5,8 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use serde_json::{Value, json};
 
-use crate::definition::Definition;
-use crate::event::{Entry, VERSION};
+use crate::{Definition, Entry, VERSION};
 
 impl Entry {
     /// An entry from its JSON text, whatever version wrote it.

@@ -5,12 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::summary;
-use crate::ask::AskKind;
-use crate::attention::{Attention, State, attention, state_word};
-use crate::definition::Mode;
-use crate::id::{AgentId, AskId, InputId, Seq, Time};
-use crate::state::{Agent, Session};
+use crate::{
+    Agent, AgentId, AskId, AskKind, Attention, InputId, Mode, Seq, Session, State, Time, attention,
+    state_word, summary,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
@@ -158,7 +156,7 @@ fn cards(session: &Session) -> Vec<Card> {
         |id: AgentId| session.agent(id).and_then(|agent| agent.parent).map(|(id, _)| id);
     let mut groups: BTreeMap<(Option<AgentId>, String), Vec<AskId>> = BTreeMap::new();
     let group = |agent: AgentId, kind: &AskKind| match kind {
-        AskKind::Approval { digest, .. } => Some((parent_of(agent), digest.as_str().to_string())),
+        AskKind::Approval(it) => Some((parent_of(agent), it.digest.as_str().to_string())),
         AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => None,
     };
     for ask in session.asks.values() {

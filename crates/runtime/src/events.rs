@@ -283,7 +283,7 @@ impl Teller {
             AskKind::Continue { .. } | AskKind::Budget { .. } => (None, Vec::new()),
         };
         let scopes = match kind {
-            AskKind::Approval { .. } => {
+            AskKind::Approval(_) => {
                 vec![Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]
             }
             AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => vec![],

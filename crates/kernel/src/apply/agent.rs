@@ -7,15 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::ledger;
-use crate::definition::{Kind, Mode, Rights};
-use crate::event::{Breach, Compaction, Limit, Pause, Purpose, Retry, Spawn};
-use crate::id::{AgentId, CallId, Seq};
-use crate::input::Failure;
 use crate::limits::LATEST_BYTES_MAX;
-use crate::message::{Body, Line, Reply, headline};
-use crate::receipt::{Receipt, Tally};
-use crate::state::{
-    Account, Agent, Call, CallState, End, Link, Owed, Phase, Session, Spend, Thought, Turn,
+use crate::{
+    Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
+    Line, Link, Mode, Owed, Pause, Phase, Purpose, Receipt, Reply, Retry, Rights, Session, Spawn,
+    Tally, Thought, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -177,47 +173,36 @@ fn disown(session: &mut Session, id: AgentId) {
     }
 }
 
-pub(super) fn begin_turn(
-    session: &mut Session,
-    id: AgentId,
-    purpose: Purpose,
-    reads: &[Seq],
-    reserved: Spend,
-    grace: Option<&Breach>,
-) {
-    let seq = session.seq;
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        let mut notes = Vec::with_capacity(reads.len());
-        agent.inbox.retain(|(key, note)| {
-            let read = reads.contains(key);
-            if read {
-                notes.push(note.clone());
-            }
-            !read
-        });
-        if !notes.is_empty() {
-            let bytes: usize = notes.iter().map(|note| note.text.len()).sum();
-            agent.context_tokens += tokens(bytes);
-            agent.transcript.push(Arc::new(Line { seq, body: Body::Told(notes) }));
+pub(super) fn begin_turn(session: &mut Session, start: &TurnStart) {
+    let (key, id) = (session.seq, start.agent);
+    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let mut notes = Vec::with_capacity(start.reads.len());
+    agent.inbox.retain(|(key, note)| {
+        let read = start.reads.contains(key);
+        if read {
+            notes.push(note.clone());
         }
-        if purpose == Purpose::Answer {
-            agent.turns_used += 1;
-            agent.tally.turns += 1;
-        }
-        if let Some(breach) = grace {
-            agent.last_turn = Some(breach.clone());
+        !read
+    });
+    if !notes.is_empty() {
+        agent.context_tokens += tokens(notes.iter().map(|note| note.text.len()).sum());
+        agent.transcript.push(Arc::new(Line { seq: key, body: Body::Told(notes) }));
+    }
+    if start.purpose == Purpose::Answer {
+        agent.turns_used += 1;
+        agent.tally.turns += 1;
+    }
+    agent.fault = None;
+    if let Some(breach) = &start.grace {
+        agent.last_turn = Some(breach.clone());
+        if breach.limit == Limit::Time {
+            ledger::allow_grace(session, breach);
         }
     }
-    if let Some(breach) = grace.filter(|breach| breach.limit == Limit::Time) {
-        ledger::allow_grace(session, breach);
-    }
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.fault = None;
-    }
+    let (purpose, reserved, not_before) = (start.purpose, start.reserved, session.now);
     ledger::reserve(session, id, reserved);
-    session.owed.insert(seq, Owed::Model(id));
-    let not_before = session.now;
-    let thought = Thought { key: seq, purpose, attempt: 1, not_before, reserved, failure: None };
+    session.owed.insert(key, Owed::Model(id));
+    let thought = Thought { key, purpose, attempt: 1, not_before, reserved, failure: None };
     enter(session, id, Phase::Thinking(thought));
 }
 

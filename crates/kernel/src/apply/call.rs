@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::agent::{enter, set_call};
 use super::ledger;
-use crate::ask::{Ask, AskKind, Verdict};
-use crate::id::{AgentId, AskId, CallId, Seq};
-use crate::message::{Body, Line, Output};
-use crate::state::{CallState, Owed, Phase, Session, Timer, WaitFor, Waiting};
+use crate::{
+    AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Line, Output, Owed, Phase, Seq,
+    Session, Timer, Verdict, WaitFor, Waiting,
+};
 
 pub(super) fn ask(session: &mut Session, ask: Ask) {
     let (id, agent, call) = (ask.id, ask.agent, ask.call);
@@ -34,7 +34,7 @@ pub(super) fn ask(session: &mut Session, ask: Ask) {
 #[must_use]
 pub fn summary(kind: &AskKind) -> alloc::string::String {
     match kind {
-        AskKind::Approval { tool, arguments, .. } => alloc::format!("{tool} {arguments}"),
+        AskKind::Approval(it) => alloc::format!("{} {}", it.tool, it.arguments),
         AskKind::Question { question, options } if options.is_empty() => question.clone(),
         AskKind::Question { question, options } => {
             alloc::format!("{question} ({})", options.join(", "))
@@ -65,7 +65,7 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     }
     let Some(call) = ask.call else { return };
     match verdict {
-        Verdict::Allow { arguments, .. } => {
+        Verdict::Allow(Allow { arguments, .. }) => {
             set_call(agent, call, CallState::Approved);
             let calls = agent.turn.iter_mut().flat_map(|turn| &mut turn.calls);
             if let (Some(edited), Some(call)) =

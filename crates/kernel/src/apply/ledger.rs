@@ -1,11 +1,7 @@
 //! Folding what is counted: slots, clocks, tokens and money. Every change of an agent's phase
 //! passes through [`settle`], so a waiting agent holds no slot and its clock stands still.
 
-use crate::definition::Mode;
-use crate::event::Breach;
-use crate::id::AgentId;
-use crate::message::Usage;
-use crate::state::{Account, Session, Spend, Timer};
+use crate::{Account, AgentId, Breach, Mode, Session, Spend, Timer, Usage};
 
 /// Brings slot, clock and timers of an agent in line with what it is doing now.
 pub(super) fn settle(session: &mut Session, id: AgentId) {

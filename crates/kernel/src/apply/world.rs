@@ -3,8 +3,7 @@
 use alloc::sync::Arc;
 
 use super::ledger;
-use crate::event::Change;
-use crate::state::Session;
+use crate::{Change, Session};
 
 pub(super) fn configure(session: &mut Session, changes: &[Change]) {
     for change in changes {

@@ -1,6 +1,7 @@
 //! Asks and verdicts: opened once, answered once, by whoever is first; remembered as grants that
 //! reach no further than they were given.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -9,17 +10,12 @@ use serde_json::Value;
 
 use super::Step;
 use super::manage::NOBODY_TO_ASK;
-use crate::ask::{Ask, AskKind, AskTo, Covers, Grant, Scope, Verdict};
-use crate::definition::Audience;
-use crate::digest::Digest;
-use crate::event::{Event, Pause};
-use crate::id::{AgentId, AskId, CallId, InputId, Seq, Time};
-use crate::input::Refusal;
 use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
-use crate::message::{Output, Who, clip};
-use crate::policy::{Ruling, declared, judge};
-use crate::receipt::{Outcome, Why};
-use crate::state::{Call, Link, Phase};
+use crate::{
+    AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Digest,
+    Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope, Seq,
+    Verdict, Who, Why, clip, declared, judge,
+};
 
 impl Step<'_> {
     /// A call waits for a person. The error is the call's result when nobody can be asked.
@@ -35,7 +31,7 @@ impl Step<'_> {
         let agent = self.session.agent(id).ok_or("no such agent")?;
         let call = agent.call(call_id).ok_or("no such call")?;
         let (tool, class) = declared(self.session, &call.name).ok_or("no such tool")?;
-        let kind = AskKind::Approval {
+        let approval = Approval {
             tool: tool.into(),
             arguments: (*call.arguments).clone(),
             class,
@@ -43,6 +39,7 @@ impl Step<'_> {
             because,
             digest: Digest::of_call(tool, &call.arguments),
         };
+        let kind = AskKind::Approval(Box::new(approval));
         self.open_ask(id, Some(call_id), AskTo::Person, kind);
         Ok(())
     }
@@ -56,21 +53,20 @@ impl Step<'_> {
     ) -> Result<(), Refusal> {
         let ask = self.find_ask(id)?.clone();
         match (&ask.kind, verdict) {
-            (AskKind::Approval { digest, .. }, Verdict::Allow { .. })
-                if seen.is_some_and(|seen| seen != digest) =>
+            (AskKind::Approval(asked), Verdict::Allow(_))
+                if seen.is_some_and(|seen| *seen != asked.digest) =>
             {
                 Err(Refusal::Changed { ask: id })
             }
-            (AskKind::Approval { .. }, Verdict::Allow { scope, arguments, pattern, expires }) => {
-                let call = self.call_as_allowed(&ask, arguments.as_ref())?;
-                let verdict =
-                    Verdict::Allow { scope, arguments, pattern: pattern.clone(), expires };
+            (AskKind::Approval(_), Verdict::Allow(allow)) => {
+                let call = self.call_as_allowed(&ask, allow.arguments.as_ref())?;
+                let verdict = Verdict::Allow(allow.clone());
                 self.emit(Event::Settled { ask: id, verdict, by: by.clone(), input: None });
                 self.ready.push_back(ask.agent);
-                self.grant(&ask, &call, scope, pattern, expires, by);
+                self.grant(&ask, &call, allow, by);
                 Ok(())
             }
-            (AskKind::Approval { .. } | AskKind::Question { .. }, Verdict::Deny { message }) => {
+            (AskKind::Approval(_) | AskKind::Question { .. }, Verdict::Deny { message }) => {
                 self.deny_call(&ask, message, by);
                 Ok(())
             }
@@ -139,15 +135,8 @@ impl Step<'_> {
     }
 
     /// Remembers an allow, and lets it answer the asks it covers.
-    fn grant(
-        &mut self,
-        ask: &Ask,
-        call: &Call,
-        scope: Scope,
-        pattern: Option<String>,
-        expires: Option<Time>,
-        by: &Who,
-    ) {
+    fn grant(&mut self, ask: &Ask, call: &Call, allow: Allow, by: &Who) {
+        let Allow { scope, pattern, expires, .. } = allow;
         let parent = self.session.agent(ask.agent).and_then(|agent| agent.parent);
         let root = match scope {
             Scope::Once => return,
@@ -169,13 +158,12 @@ impl Step<'_> {
             .session
             .asks
             .values()
-            .filter(|other| matches!(other.kind, AskKind::Approval { .. }))
+            .filter(|other| matches!(other.kind, AskKind::Approval(_)))
             .filter(|other| self.is_allowed_now(other))
             .map(|other| (other.id, other.agent))
             .collect();
         for (other, agent) in covered {
-            let (scope, arguments, pattern, expires) = (Scope::Once, None, None, None);
-            let verdict = Verdict::Allow { scope, arguments, pattern, expires };
+            let verdict = Verdict::Allow(Allow::default());
             self.emit(Event::Settled { ask: other, verdict, by: by.clone(), input: None });
             self.ready.push_back(agent);
         }
@@ -256,7 +244,7 @@ impl Step<'_> {
         for ask in asks {
             let absent = self.session.world.audience == Audience::Absent;
             match ask.kind {
-                AskKind::Approval { .. } => {
+                AskKind::Approval(_) => {
                     if self.is_asked_now(&ask) {
                         continue;
                     }

@@ -5,18 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Step;
-use super::delegate::Tool;
 use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
-use crate::definition::Class;
-use crate::event::Event;
-use crate::id::{AgentId, CallId, Key};
-use crate::input::Refusal;
 use crate::limits::RESULT_BYTES_MAX;
-use crate::message::{Output, Who, clip};
-use crate::policy::{Ruling, judge};
-use crate::receipt::{Outcome, Why};
-use crate::state::{Call, CallState, Owed};
+use crate::{
+    AgentId, Call, CallId, CallState, Class, Event, Key, Outcome, Output, Owed, Refusal, Ruling,
+    Tool, Who, Why, clip, judge,
+};
 
 impl Step<'_> {
     /// Goes through an agent's calls until one has to wait or all are done.

@@ -9,13 +9,11 @@ use alloc::vec::Vec;
 use serde_json::{Value, json};
 
 use super::Step;
-use crate::ask::{AskTo, Verdict};
-use crate::event::Event;
-use crate::id::{AgentId, AskId, CallId, Seq};
 use crate::limits::RESULT_BYTES_MAX;
-use crate::message::{Note, Output, Source, Who, clip, headline};
-use crate::receipt::{Outcome, Receipt, Why};
-use crate::state::{Agent, Link, WaitFor};
+use crate::{
+    Agent, AgentId, AskId, AskTo, CallId, Event, Link, Note, Outcome, Output, Receipt, Seq, Source,
+    Verdict, WaitFor, Who, Why, clip, headline,
+};
 
 impl Step<'_> {
     /// Ends an agent and its subtree, deepest first, and hands its result over.

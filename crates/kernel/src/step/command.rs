@@ -5,15 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Step;
-use crate::attention::state_word;
-use crate::definition::{Mode, Rights};
-use crate::event::{Event, Purpose};
-use crate::id::AgentId;
-use crate::input::{Command, Refusal};
 use crate::limits::INPUT_BYTES_MAX;
-use crate::message::{Output, Source, Who, clip};
-use crate::receipt::{Outcome, Why};
-use crate::state::{Agent, Link, Phase};
+use crate::{
+    Agent, AgentId, Command, Event, Link, Mode, Outcome, Output, Phase, Purpose, Refusal, Rights,
+    Source, Who, Why, clip, state_word,
+};
 
 impl Step<'_> {
     pub(super) fn commanded(&mut self, by: Who, command: Command) -> Result<(), Refusal> {

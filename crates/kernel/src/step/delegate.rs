@@ -9,133 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::Step;
 use super::world::READER;
-use crate::definition::{AgentLimits, Definition, Kind, Mode};
-use crate::event::{Event, Spawn};
-use crate::id::{AgentId, CallId};
 use crate::limits::{AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, WORKER_ROWS_MAX};
-use crate::message::{Note, Output, Source, clip};
-use crate::state::Agent;
-
-/// The tools the kernel itself answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tool {
-    UseAgent,
-    UseSkill,
-    SpawnAgent,
-    CallRecipe,
-    SessionsSpawn,
-    SpawnInteractive,
-    Delegate,
-    Wait,
-    ListAgents,
-    GetAgent,
-    AgentEval,
-    AgentClose,
-    Complete,
-    AskUser,
-    AskParent,
-}
-
-impl Tool {
-    pub(crate) const OFFERED: [Tool; 12] = [
-        Tool::UseAgent,
-        Tool::UseSkill,
-        Tool::SpawnAgent,
-        Tool::CallRecipe,
-        Tool::Wait,
-        Tool::ListAgents,
-        Tool::GetAgent,
-        Tool::AgentEval,
-        Tool::AgentClose,
-        Tool::Complete,
-        Tool::AskUser,
-        Tool::AskParent,
-    ];
-
-    /// The tool of a name, aliases of other systems included.
-    pub(crate) fn named(name: &str) -> Option<Tool> {
-        Some(match name {
-            "use_agent" => Tool::UseAgent,
-            "use_skill" => Tool::UseSkill,
-            "spawn_agent" => Tool::SpawnAgent,
-            "call_recipe" | "platform__call_recipe" => Tool::CallRecipe,
-            "sessions_spawn" => Tool::SessionsSpawn,
-            "platform__spawn_interactive_subagent" => Tool::SpawnInteractive,
-            "delegate" => Tool::Delegate,
-            "wait" => Tool::Wait,
-            "list_agents" | "mcp_list_agents" => Tool::ListAgents,
-            "get_agent" | "mcp_get_agent" | "load" => Tool::GetAgent,
-            "agent_eval" => Tool::AgentEval,
-            "agent_close" => Tool::AgentClose,
-            "complete" => Tool::Complete,
-            "ask_user" | "interrupt" => Tool::AskUser,
-            "ask_parent" => Tool::AskParent,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Tool::UseAgent => "use_agent",
-            Tool::UseSkill => "use_skill",
-            Tool::SpawnAgent => "spawn_agent",
-            Tool::CallRecipe => "call_recipe",
-            Tool::SessionsSpawn => "sessions_spawn",
-            Tool::SpawnInteractive => "platform__spawn_interactive_subagent",
-            Tool::Delegate => "delegate",
-            Tool::Wait => "wait",
-            Tool::ListAgents => "list_agents",
-            Tool::GetAgent => "get_agent",
-            Tool::AgentEval => "agent_eval",
-            Tool::AgentClose => "agent_close",
-            Tool::Complete => "complete",
-            Tool::AskUser => "ask_user",
-            Tool::AskParent => "ask_parent",
-        }
-    }
-
-    /// The plain tool that an alias stands for: rules and rights for one hold for the other.
-    pub(crate) fn kin(self) -> Tool {
-        match self {
-            Tool::SessionsSpawn => Tool::CallRecipe,
-            Tool::SpawnInteractive => Tool::UseAgent,
-            Tool::Delegate => Tool::SpawnAgent,
-            Tool::UseAgent
-            | Tool::UseSkill
-            | Tool::SpawnAgent
-            | Tool::CallRecipe
-            | Tool::Wait
-            | Tool::ListAgents
-            | Tool::GetAgent
-            | Tool::AgentEval
-            | Tool::AgentClose
-            | Tool::Complete
-            | Tool::AskUser
-            | Tool::AskParent => self,
-        }
-    }
-
-    /// Making an agent is an effect, judged by ceilings and rules; talking about agents is not.
-    pub(crate) fn is_judged(self) -> bool {
-        match self {
-            Tool::UseAgent
-            | Tool::UseSkill
-            | Tool::SpawnAgent
-            | Tool::CallRecipe
-            | Tool::SessionsSpawn
-            | Tool::SpawnInteractive
-            | Tool::Delegate => true,
-            Tool::Wait
-            | Tool::ListAgents
-            | Tool::GetAgent
-            | Tool::AgentEval
-            | Tool::AgentClose
-            | Tool::Complete
-            | Tool::AskUser
-            | Tool::AskParent => false,
-        }
-    }
-}
+use crate::{
+    Agent, AgentId, AgentLimits, CallId, Definition, Event, Kind, Make, Mode, Note, Output, Source,
+    Spawn, Tool, clip,
+};
 
 /// A birth somebody asked for.
 struct Request {
@@ -157,14 +35,8 @@ impl Step<'_> {
         let none = Map::new();
         let arguments = arguments.as_object().unwrap_or(&none);
         let answer = match tool {
-            Tool::UseAgent
-            | Tool::UseSkill
-            | Tool::SpawnAgent
-            | Tool::CallRecipe
-            | Tool::SessionsSpawn
-            | Tool::SpawnInteractive
-            | Tool::Delegate => {
-                request(tool, arguments).and_then(|request| self.spawn(id, call, tool, request))
+            Tool::Make(make) => {
+                request(make, arguments).and_then(|request| self.spawn(id, call, make, request))
             }
             Tool::Wait => self.wait(id, call, arguments),
             Tool::ListAgents => Ok(Some(self.list_agents(id))),
@@ -186,13 +58,13 @@ impl Step<'_> {
         &mut self,
         id: AgentId,
         call: CallId,
-        tool: Tool,
+        make: Make,
         request: Request,
     ) -> Result<Option<Value>, String> {
         let parent = self.session.agent(id).ok_or("no such agent")?;
         let digest = self.find_definition(&request.name)?;
         let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
-        self.may_be_born(parent, tool, definition)?;
+        self.may_be_born(parent, make, definition)?;
         let after =
             request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
         // Only somebody the person can hear may hand the floor on; for others it is a call.
@@ -258,9 +130,9 @@ impl Step<'_> {
     }
 
     /// Everything that forbids a birth, in words the model can act on.
-    fn may_be_born(&self, parent: &Agent, tool: Tool, made: &Definition) -> Result<(), String> {
+    fn may_be_born(&self, parent: &Agent, make: Make, made: &Definition) -> Result<(), String> {
         let limits = &self.session.world.limits;
-        let skill = tool == Tool::UseSkill || made.kind == Kind::Skill;
+        let skill = make == Make::UseSkill || made.kind == Kind::Skill;
         if parent.kind == Kind::Skill && skill {
             return Err("a skill cannot call use_skill: do the work or complete".into());
         }
@@ -320,63 +192,46 @@ fn label_for(parent: &Agent, wanted: Option<&str>, name: &str) -> String {
 }
 
 /// What a call of a delegation tool asks for.
-fn request(tool: Tool, arguments: &Map<String, Value>) -> Result<Request, String> {
+fn request(make: Make, arguments: &Map<String, Value>) -> Result<Request, String> {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(String::from);
-    let needed = |key: &str| text(key).ok_or_else(|| format!("{} needs {key:?}", tool.name()));
+    let tool = Tool::Make(make).name();
+    let needed = |key: &str| text(key).ok_or_else(|| format!("{tool} needs {key:?}"));
+    let background = arguments.get("async").and_then(Value::as_bool).unwrap_or(false);
+    let (name, mode) = match make {
+        Make::UseAgent => (needed("agent")?, Mode::Floor),
+        Make::UseSkill => (needed("skill")?, Mode::Floor),
+        Make::SpawnInteractive => (needed("recipe_name")?, Mode::Floor),
+        Make::SpawnAgent => (needed("agent")?, Mode::Worker),
+        Make::CallRecipe => (text("recipe").map_or_else(|| needed("recipe_name"), Ok)?, Mode::Call),
+        Make::SessionsSpawn => (READER.into(), Mode::Call),
+        Make::Delegate => {
+            let name = text("source").or_else(|| text("agent")).or_else(|| text("recipe"));
+            let mode = if background { Mode::Worker } else { Mode::Call };
+            (name.unwrap_or_else(|| READER.into()), mode)
+        }
+    };
+    let brief = match make {
+        Make::SessionsSpawn => needed("prompt")?,
+        Make::Delegate => text("instructions").or_else(|| text("message")).unwrap_or_default(),
+        Make::UseAgent
+        | Make::UseSkill
+        | Make::SpawnInteractive
+        | Make::SpawnAgent
+        | Make::CallRecipe => text("message").unwrap_or_default(),
+    };
+    let turns = (make == Make::SpawnInteractive).then(|| {
+        let turns = arguments.get("max_turns").and_then(whole).unwrap_or(INTERACTIVE_TURNS_MAX);
+        turns.clamp(1, INTERACTIVE_TURNS_MAX)
+    });
     let mut request = Request {
-        name: String::new(),
-        brief: text("message").unwrap_or_default(),
+        name,
+        brief,
         label: text("label"),
-        mode: Mode::Floor,
+        mode,
         model: text("model"),
-        turns_max: None,
+        turns_max: turns.and_then(|turns| u32::try_from(turns).ok()),
         micro_usd_max: None,
         after: Vec::new(),
-    };
-    match tool {
-        Tool::UseAgent | Tool::SpawnAgent => request.name = needed("agent")?,
-        Tool::UseSkill => request.name = needed("skill")?,
-        Tool::CallRecipe => {
-            request.name = text("recipe").map_or_else(|| needed("recipe_name"), Ok)?;
-        }
-        Tool::SpawnInteractive => {
-            request.name = needed("recipe_name")?;
-            let turns = arguments.get("max_turns").and_then(whole);
-            let turns = turns.unwrap_or(INTERACTIVE_TURNS_MAX).clamp(1, INTERACTIVE_TURNS_MAX);
-            request.turns_max = u32::try_from(turns).ok();
-        }
-        Tool::SessionsSpawn => {
-            request.name = READER.into();
-            request.brief = needed("prompt")?;
-        }
-        Tool::Delegate => {
-            let name = text("source").or_else(|| text("agent")).or_else(|| text("recipe"));
-            request.name = name.unwrap_or_else(|| READER.into());
-            request.brief = text("instructions").unwrap_or(request.brief);
-        }
-        Tool::Wait
-        | Tool::ListAgents
-        | Tool::GetAgent
-        | Tool::AgentEval
-        | Tool::AgentClose
-        | Tool::Complete
-        | Tool::AskUser
-        | Tool::AskParent => {}
-    }
-    let background = arguments.get("async").and_then(Value::as_bool).unwrap_or(false);
-    request.mode = match tool {
-        Tool::SpawnAgent => Mode::Worker,
-        Tool::Delegate if background => Mode::Worker,
-        Tool::CallRecipe | Tool::SessionsSpawn | Tool::Delegate => Mode::Call,
-        Tool::UseAgent | Tool::UseSkill | Tool::SpawnInteractive => Mode::Floor,
-        Tool::Wait
-        | Tool::ListAgents
-        | Tool::GetAgent
-        | Tool::AgentEval
-        | Tool::AgentClose
-        | Tool::Complete
-        | Tool::AskUser
-        | Tool::AskParent => return Err(format!("{} makes no agent", tool.name())),
     };
     if let Some(parameters) = arguments.get("parameters") {
         request.brief = format!("{}\n\nParameters: {parameters}", request.brief);

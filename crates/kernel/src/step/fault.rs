@@ -6,15 +6,11 @@ use alloc::format;
 use alloc::string::ToString;
 
 use super::Step;
-use crate::definition::Mode;
-use crate::digest::mix;
-use crate::event::{Event, Pause, Purpose, Retry};
-use crate::id::{AgentId, Key};
-use crate::input::{Failure, FailureKind, Refusal};
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
-use crate::message::Who;
-use crate::receipt::{Outcome, Why};
-use crate::state::Owed;
+use crate::{
+    AgentId, Event, Failure, FailureKind, Key, Mode, Outcome, Owed, Pause, Purpose, Refusal, Retry,
+    Who, Why, mix,
+};
 
 impl Step<'_> {
     pub(super) fn failed(&mut self, key: Key, mut failure: Failure) -> Result<(), Refusal> {

@@ -4,14 +4,11 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Step;
-use crate::apply::dedupe_key;
-use crate::ask::{AskKind, AskTo};
-use crate::event::Event;
-use crate::id::{AgentId, AskId, InputId};
-use crate::input::Refusal;
 use crate::limits::{COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, QUEUE_MAX};
-use crate::message::{Message, Note, Source, To, Urgency, Who};
-use crate::state::{Agent, Call, Phase, Waiting};
+use crate::{
+    Agent, AgentId, AskId, AskKind, AskTo, Call, Event, InputId, Message, Note, Phase, Refusal,
+    Source, To, Urgency, Waiting, Who, dedupe_key,
+};
 
 impl Step<'_> {
     pub(super) fn said(&mut self, message: Message) -> Result<(), Refusal> {

@@ -5,13 +5,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::Step;
-use crate::ask::{AskKind, AskTo};
-use crate::definition::{Audience, Mode};
-use crate::event::{Breach, Event, Limit, Pause, Purpose};
-use crate::id::AgentId;
-use crate::message::{Note, Source, Who};
-use crate::receipt::{Outcome, Why};
-use crate::state::{Account, Agent, Phase, Spend, Timer};
+use crate::{
+    Account, Agent, AgentId, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note, Outcome,
+    Pause, Phase, Purpose, Source, Spend, Timer, Who, Why,
+};
 
 impl Step<'_> {
     /// The first limit that the next model call of an agent would break: its own turns, then

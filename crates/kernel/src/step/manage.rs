@@ -8,15 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::Step;
 use super::child::ends_told;
-use crate::apply::summary;
-use crate::ask::{AskKind, AskTo, Verdict};
-use crate::attention::{attention, state_word};
-use crate::definition::{Audience, Mode};
-use crate::event::Event;
-use crate::id::{AgentId, CallId};
 use crate::limits::{INBOX_MAX, WAIT_DEFAULT_S, WAIT_MAX_S, WORKER_ROWS_MAX};
-use crate::message::{Output, Source, Who, clip};
-use crate::state::{Agent, WaitFor};
+use crate::{
+    Agent, AgentId, AskKind, AskTo, Audience, CallId, Event, Mode, Output, Source, Verdict,
+    WaitFor, Who, attention, clip, state_word, summary,
+};
 
 type Arguments = Map<String, Value>;
 

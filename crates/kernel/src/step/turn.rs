@@ -8,18 +8,14 @@ use serde_json::Value;
 
 use super::Step;
 use super::limit::limit_words;
-use crate::apply::tokens;
-use crate::definition::{Audience, Mode};
-use crate::event::{Breach, Compaction, Event, Purpose};
-use crate::id::{AgentId, Key};
-use crate::input::Refusal;
 use crate::limits::{
     ARGUMENT_BYTES_MAX, ARGUMENT_DEPTH_MAX, CALLS_PER_REPLY_MAX, COMPACT_AT_PERCENT,
     REPLY_BYTES_MAX,
 };
-use crate::message::{Reply, clip};
-use crate::receipt::{Outcome, Why};
-use crate::state::{Agent, Owed, Phase, Spend};
+use crate::{
+    Agent, AgentId, Audience, Breach, Compaction, Event, Key, Mode, Outcome, Owed, Phase, Purpose,
+    Refusal, Reply, Spend, TurnStart, Why, clip, tokens,
+};
 
 impl Step<'_> {
     /// The agent wants to think. It may have to wait for a slot, prepare, stop at a limit or
@@ -67,7 +63,8 @@ impl Step<'_> {
             Purpose::Summary { .. } => Vec::new(),
         };
         let reserved = self.estimate(agent);
-        self.emit(Event::TurnBegan { agent: id, purpose, reads, reserved, grace });
+        let turn = TurnStart { agent: id, purpose, reads, reserved, grace };
+        self.emit(Event::TurnBegan(Box::new(turn)));
     }
 
     /// What the next request may cost: all of the context in, the longest answer out.

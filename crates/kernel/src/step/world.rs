@@ -7,12 +7,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Step;
-use crate::definition::{AgentLimits, Class, Config, Definition, Kind, Mode, Rights};
-use crate::event::{Change, Event, Spawn};
-use crate::id::{AgentId, CallId, Key};
-use crate::input::Refusal;
-use crate::message::{Output, clip};
-use crate::state::{CallState, Owed, Session};
+use crate::{
+    AgentId, AgentLimits, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind,
+    Mode, Output, Owed, Refusal, Rights, Session, Spawn, clip,
+};
 
 /// The name `sessions_spawn` uses: a silent reader.
 pub(super) const READER: &str = "reader";

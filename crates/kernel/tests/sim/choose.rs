@@ -2,8 +2,8 @@
 
 use super::world::{Act, World};
 use locum_kernel::{
-    AgentId, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply, Rights,
-    Scope, To, Urgency, Usage, Use, Verdict,
+    AgentId, Allow, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply,
+    Rights, Scope, To, Urgency, Usage, Use, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ impl Chooser {
         let nth = self.rng.index(8);
         let kind = asks.get(nth % asks.len().max(1)).map(|ask| &ask.kind);
         let fits = match kind {
-            Some(AskKind::Approval { .. }) => self.rng.below(6),
+            Some(AskKind::Approval(_)) => self.rng.below(6),
             Some(AskKind::Question { .. }) => 6,
             Some(AskKind::Continue { .. }) => 8,
             Some(AskKind::Budget { .. }) => 9,
@@ -245,12 +245,12 @@ impl Chooser {
 
     fn verdict(&mut self, choice: u64) -> Verdict {
         match choice {
-            0..=4 => Verdict::Allow {
+            0..=4 => Verdict::Allow(Allow {
                 scope: *self.rng.pick(&[Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]),
                 arguments: (self.rng.below(5) == 0).then(|| json!({ "path": "edited" })),
                 pattern: (self.rng.below(6) == 0).then(|| "f*".to_string()),
                 expires: None,
-            },
+            }),
             5 => Verdict::Deny { message: Some("no".into()) },
             6 | 7 => Verdict::Answer { text: "this".into() },
             8 => Verdict::Continue { text: None },

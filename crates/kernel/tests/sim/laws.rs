@@ -90,7 +90,7 @@ impl Laws {
                     self.parents.insert(spawn.agent, (parent, spawn.mode));
                 }
             }
-            Event::TurnBegan { reads, .. } => self.read(reads)?,
+            Event::TurnBegan(turn) => self.read(&turn.reads)?,
             Event::Replied { agent, reply } => {
                 for (call, index) in reply.calls.iter().zip(0u16..) {
                     let id = CallId { turn: seq, index };
@@ -98,7 +98,7 @@ impl Laws {
                 }
             }
             Event::Asked { call, kind, .. } => {
-                let approval = matches!(**kind, AskKind::Approval { .. });
+                let approval = matches!(**kind, AskKind::Approval(_));
                 self.asked.insert(AskId(seq.0), call.filter(|_| approval));
                 self.ever_asked.extend(call.filter(|_| approval));
             }
@@ -108,7 +108,7 @@ impl Laws {
                     self.heard_plain.push(*input);
                 }
                 let call = self.asked.remove(ask).ok_or(format!("{ask} was settled twice"))?;
-                if let (Verdict::Allow { .. }, Some(call)) = (verdict, call) {
+                if let (Verdict::Allow(_), Some(call)) = (verdict, call) {
                     self.allowed.insert(call);
                 }
             }

@@ -4,8 +4,9 @@
 use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
-    AgentId, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId, Key,
-    Message, Output, Reply, Scope, Time, To, Urgency, Usage, Use, Verdict, Who, deadline, owed,
+    AgentId, Allow, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId,
+    Key, Message, Output, Reply, Scope, Time, To, Urgency, Usage, Use, Verdict, Who, deadline,
+    owed,
 };
 
 impl Stage {
@@ -198,7 +199,7 @@ impl Stage {
             }
         }
         let verdict = match verb {
-            "allow" => Verdict::Allow { scope, arguments, pattern, expires },
+            "allow" => Verdict::Allow(Allow { scope, arguments, pattern, expires }),
             "deny" => Verdict::Deny { message: words },
             "answer" => Verdict::Answer { text: words.unwrap_or_default() },
             "continue" => Verdict::Continue { text: words },

@@ -261,11 +261,11 @@ impl Stage {
             Event::Held { agent } => format!("{} waits for what is set aside", name(agent)),
             Event::Preparing { agent } => format!("{} is being prepared", name(agent)),
             Event::Prepared { agent } => format!("{} is prepared", name(agent)),
-            Event::TurnBegan { agent, purpose, reads, grace, .. } => {
-                let reads = reads.iter().map(|seq| seq.0.to_string()).collect::<Vec<_>>();
-                let grace = if grace.is_some() { ", grace turn" } else { "" };
-                let what = if *purpose == Purpose::Answer { "thinks" } else { "summarises" };
-                format!("{} {what}, reads [{}]{grace}", name(agent), reads.join(" "))
+            Event::TurnBegan(it) => {
+                let reads = it.reads.iter().map(|seq| seq.0.to_string()).collect::<Vec<_>>();
+                let grace = if it.grace.is_some() { ", grace turn" } else { "" };
+                let what = if it.purpose == Purpose::Answer { "thinks" } else { "summarises" };
+                format!("{} {what}, reads [{}]{grace}", name(&it.agent), reads.join(" "))
             }
             Event::Replied { agent, reply } => {
                 let calls = reply.calls.iter().map(|call| format!(" {}", call.name));

@@ -1,0 +1,84 @@
+//! The tools the kernel itself answers: one table of names, aliases of other systems included.
+
+/// A tool about agents. Making one is an effect, judged by ceilings and rules; talking about
+/// them is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Make(Make),
+    Wait,
+    ListAgents,
+    GetAgent,
+    AgentEval,
+    AgentClose,
+    Complete,
+    AskUser,
+    AskParent,
+}
+
+/// The ways to let somebody else do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Make {
+    UseAgent,
+    UseSkill,
+    SpawnAgent,
+    CallRecipe,
+    SessionsSpawn,
+    SpawnInteractive,
+    Delegate,
+}
+
+/// A tool's own name comes before its aliases.
+const NAMES: [(&str, Tool); 20] = [
+    ("use_agent", Tool::Make(Make::UseAgent)),
+    ("use_skill", Tool::Make(Make::UseSkill)),
+    ("spawn_agent", Tool::Make(Make::SpawnAgent)),
+    ("call_recipe", Tool::Make(Make::CallRecipe)),
+    ("wait", Tool::Wait),
+    ("list_agents", Tool::ListAgents),
+    ("get_agent", Tool::GetAgent),
+    ("agent_eval", Tool::AgentEval),
+    ("agent_close", Tool::AgentClose),
+    ("complete", Tool::Complete),
+    ("ask_user", Tool::AskUser),
+    ("ask_parent", Tool::AskParent),
+    // Accepted but not offered.
+    ("sessions_spawn", Tool::Make(Make::SessionsSpawn)),
+    ("platform__spawn_interactive_subagent", Tool::Make(Make::SpawnInteractive)),
+    ("delegate", Tool::Make(Make::Delegate)),
+    ("platform__call_recipe", Tool::Make(Make::CallRecipe)),
+    ("mcp_list_agents", Tool::ListAgents),
+    ("mcp_get_agent", Tool::GetAgent),
+    ("load", Tool::GetAgent),
+    ("interrupt", Tool::AskUser),
+];
+
+/// How many of the names models are told.
+const OFFERED: usize = 12;
+
+impl Tool {
+    pub(crate) fn offered() -> impl Iterator<Item = Tool> {
+        NAMES.into_iter().take(OFFERED).map(|(_, tool)| tool)
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Tool> {
+        NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, tool)| tool)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        NAMES.into_iter().find(|(_, tool)| *tool == self).map_or("", |(name, _)| name)
+    }
+
+    pub(crate) fn is_judged(self) -> bool {
+        matches!(self, Tool::Make(_))
+    }
+
+    /// The plain tool that another system's stands for: rules and rights for it hold here too.
+    pub(crate) fn kin(self) -> Tool {
+        match self {
+            Tool::Make(Make::SessionsSpawn) => Tool::Make(Make::CallRecipe),
+            Tool::Make(Make::SpawnInteractive) => Tool::Make(Make::UseAgent),
+            Tool::Make(Make::Delegate) => Tool::Make(Make::SpawnAgent),
+            plain => plain,
+        }
+    }
+}
