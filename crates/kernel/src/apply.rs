@@ -65,6 +65,10 @@ impl core::fmt::Display for Unfoldable {
 pub fn apply(session: &mut Session, at: Time, event: &Event) {
     session.seq = next(session);
     session.now = at;
+    // A fact about somebody who never was changes nothing: no journal can make this panic.
+    if event.agent().is_some_and(|id| session.agent(id).is_none()) {
+        return;
+    }
     match event {
         Event::Opened { session: key } => session.key.clone_from(key),
         Event::Configured { changes } => world::configure(session, changes),
@@ -207,12 +211,11 @@ fn expect_answer(session: &mut Session, id: AgentId, note: &Note, heard: Option<
         }
         Source::Brief | Source::Parent | Source::Runtime => return,
     };
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        if matches!(agent.phase, Phase::Resting) && agent.inbox.is_empty() {
-            agent.reply_to.clear();
-        }
-        agent.reply_to.extend(from);
+    let agent = &mut session[id];
+    if matches!(agent.phase, Phase::Resting) && agent.inbox.is_empty() {
+        agent.reply_to.clear();
     }
+    agent.reply_to.extend(from);
 }
 
 fn hear(session: &mut Session, id: AgentId, note: &Note) {
@@ -220,7 +223,7 @@ fn hear(session: &mut Session, id: AgentId, note: &Note) {
     let heard = note.input.and_then(|input| take(session, input));
     expect_answer(session, id, note, heard);
     let person = note.is_from_person();
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     agent.inbox.push_back((seq, note.clone()));
     if person {
         agent.fault = None;

@@ -133,6 +133,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     out
 }
 
+#[expect(clippy::many_single_char_names, reason = "the names of FIPS 180-4")]
 fn compress(hash: &mut [u32; 8], block: &[u8]) {
     let mut w = [0u32; 64];
     for (word, bytes) in w.iter_mut().zip(block.chunks_exact(4)) {

@@ -92,6 +92,51 @@ pub enum Event {
     Ended { agent: AgentId, result: String, receipt: Box<Receipt> },
 }
 
+impl Event {
+    /// The agent it happened to, if it happened to one; for a birth, the parent.
+    #[must_use]
+    pub fn agent(&self) -> Option<AgentId> {
+        match self {
+            Event::Heard { agent, .. }
+            | Event::Lined { agent, .. }
+            | Event::Held { agent }
+            | Event::Preparing { agent }
+            | Event::Prepared { agent }
+            | Event::Replied { agent, .. }
+            | Event::Faulted { agent, .. }
+            | Event::Overflowed { agent }
+            | Event::TurnDropped { agent, .. }
+            | Event::Asked { agent, .. }
+            | Event::Started { agent, .. }
+            | Event::Awaited { agent, .. }
+            | Event::Returned { agent, .. }
+            | Event::Spoke { agent, .. }
+            | Event::Posted { agent, .. }
+            | Event::Paused { agent, .. }
+            | Event::Continued { agent, .. }
+            | Event::Switched { agent, .. }
+            | Event::Narrowed { agent, .. }
+            | Event::Ended { agent, .. } => Some(*agent),
+            Event::TurnBegan(turn) => Some(turn.agent),
+            Event::Retrying(retry) => Some(retry.agent),
+            Event::Compacted(compaction) => Some(compaction.agent),
+            Event::Spawned(spawn) => spawn.parent,
+            Event::ToppedUp { agent, .. } => *agent,
+            Event::Opened { .. }
+            | Event::Configured { .. }
+            | Event::Restarted
+            | Event::Enqueued { .. }
+            | Event::Merged { .. }
+            | Event::Edited { .. }
+            | Event::Moved { .. }
+            | Event::Dropped { .. }
+            | Event::Settled { .. }
+            | Event::Granted { .. }
+            | Event::Delivered { .. } => None,
+        }
+    }
+}
+
 /// A model call that is owed from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnStart {

@@ -185,7 +185,8 @@ fn speaks(rule: &Rule, class: Class, subjects: &Subjects) -> Option<RuleKind> {
 
 /// An allow pattern must not be stretched by what a wildcard can swallow.
 fn allows(pattern: &str, part: &str, class: Class, subjects: &Subjects) -> bool {
-    let sure = !subjects.opaque && !(class != Class::Exec && hides_something(part, class));
+    let climbs = class != Class::Exec && hides_something(part, class);
+    let sure = !subjects.opaque && !climbs;
     pattern == part || (sure && matches(pattern, part))
 }
 

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -433,6 +434,21 @@ impl Session {
 
     pub(crate) fn line_length(&self) -> usize {
         self.slots.returning.len() + self.slots.fresh.len()
+    }
+}
+
+/// For ids that come out of the state itself; whoever has one from outside asks [`Session::agent`].
+impl Index<AgentId> for Session {
+    type Output = Agent;
+
+    fn index(&self, id: AgentId) -> &Agent {
+        &self.agents[id.index()]
+    }
+}
+
+impl IndexMut<AgentId> for Session {
+    fn index_mut(&mut self, id: AgentId) -> &mut Agent {
+        &mut self.agents[id.index()]
     }
 }
 

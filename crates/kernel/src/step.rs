@@ -83,13 +83,13 @@ impl Step<'_> {
 
     /// An agent's words for the person: said to every face, and carried to the channels of the
     /// people it speaks with.
-    fn speak(&mut self, id: AgentId, text: String) {
-        self.emit(Event::Spoke { agent: id, text: text.clone() });
-        self.post(id, &text, None);
+    fn speak(&mut self, id: AgentId, text: &str) {
+        self.emit(Event::Spoke { agent: id, text: text.into() });
+        self.post(id, text, None);
     }
 
     fn post(&mut self, id: AgentId, text: &str, ask: Option<AskId>) {
-        let to = self.session.agent(id).map(|agent| agent.reply_to.clone()).unwrap_or_default();
+        let to = self.session[id].reply_to.clone();
         for to in to {
             self.emit(Event::Posted { agent: id, to, text: text.into(), ask });
         }
@@ -118,7 +118,7 @@ impl Step<'_> {
 
     /// Lets an agent go on from wherever it stands.
     fn advance(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         match agent.phase {
             Phase::Acting => self.work(id),
             Phase::Queued if agent.turn.is_some() => self.work(id),

@@ -78,7 +78,15 @@ impl Tool {
             Tool::Make(Make::SessionsSpawn) => Tool::Make(Make::CallRecipe),
             Tool::Make(Make::SpawnInteractive) => Tool::Make(Make::UseAgent),
             Tool::Make(Make::Delegate) => Tool::Make(Make::SpawnAgent),
-            plain => plain,
+            Tool::Make(_)
+            | Tool::Wait
+            | Tool::ListAgents
+            | Tool::GetAgent
+            | Tool::AgentEval
+            | Tool::AgentClose
+            | Tool::Complete
+            | Tool::AskUser
+            | Tool::AskParent => self,
         }
     }
 }

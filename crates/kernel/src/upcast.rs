@@ -12,9 +12,9 @@ impl Entry {
     pub fn read(text: &str) -> Result<Entry, Unreadable> {
         // Today's entries begin with today's version: they are parsed once, straight.
         if text.starts_with(&format!("{{\"v\":{VERSION},")) {
-            return serde_json::from_str(text).map_err(broken);
+            return serde_json::from_str(text).map_err(|why| broken(&why));
         }
-        let mut value: Value = serde_json::from_str(text).map_err(broken)?;
+        let mut value: Value = serde_json::from_str(text).map_err(|why| broken(&why))?;
         let version = value["v"].as_u64().ok_or_else(|| Unreadable::Broken("no version".into()))?;
         if version > u64::from(VERSION) {
             return Err(Unreadable::Newer { version });
@@ -23,11 +23,11 @@ impl Entry {
             from_1_to_2(&mut value);
         }
         value["v"] = json!(VERSION);
-        serde_json::from_value(value).map_err(broken)
+        serde_json::from_value(value).map_err(|why| broken(&why))
     }
 }
 
-fn broken(why: serde_json::Error) -> Unreadable {
+fn broken(why: &serde_json::Error) -> Unreadable {
     Unreadable::Broken(why.to_string())
 }
 

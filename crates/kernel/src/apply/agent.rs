@@ -26,7 +26,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         };
         (parent, link)
     });
-    let depth = spawn.parent.and_then(|id| session.agent(id)).map_or(0, |agent| agent.depth + 1);
+    let depth = spawn.parent.map_or(0, |id| session[id].depth + 1);
     let id = spawn.agent;
     let mut after = BTreeSet::new();
     for other in &spawn.after {
@@ -37,8 +37,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
             after.insert(other.id);
         }
     }
-    let parent_agent = spawn.parent.and_then(|id| session.agent(id));
-    let reply_to = parent_agent.map(|agent| agent.reply_to.clone()).unwrap_or_default();
+    let reply_to = spawn.parent.map(|id| session[id].reply_to.clone()).unwrap_or_default();
     session.agents.push(Agent {
         id,
         parent,
@@ -81,15 +80,15 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
 
 /// The parent's side of the link, and the stack.
 fn attach(session: &mut Session, spawn: &Spawn, link: Option<Link>) {
-    if let Some(parent) = spawn.parent.and_then(|id| session.agents.get_mut(id.index())) {
+    if let Some(id) = spawn.parent {
+        session.tree.spawns = session.tree.spawns.saturating_add(1);
+        let parent = &mut session[id];
         parent.live.insert(spawn.agent);
         parent.tally.spawned += 1;
         *parent.labels.entry(spawn.label.clone()).or_default() += 1;
-        session.tree.spawns = session.tree.spawns.saturating_add(1);
         if let Some(Link::Result(call)) = link {
             set_call(parent, call, CallState::Child(spawn.agent));
-            let parent = parent.id;
-            enter(session, parent, Phase::Acting);
+            enter(session, id, Phase::Acting);
         }
     }
     if spawn.mode == Mode::Floor {
@@ -110,7 +109,7 @@ pub(super) fn set_call(agent: &mut Agent, id: CallId, state: CallState) {
 /// The one way a phase changes: whoever leaves the line leaves it here.
 pub(super) fn enter(session: &mut Session, id: AgentId, phase: Phase) {
     let now = session.now;
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     let left_line = matches!(agent.phase, Phase::Queued) && !matches!(phase, Phase::Queued);
     agent.phase = phase;
     agent.since = now;
@@ -151,14 +150,12 @@ pub(super) fn prepare(session: &mut Session, id: AgentId) {
 pub(super) fn prepared(session: &mut Session, id: AgentId) {
     disown(session, id);
     enter(session, id, Phase::Resting);
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.prepared = true;
-    }
+    session[id].prepared = true;
 }
 
 /// Whatever model call or setup the agent was owed is owed no more; its reservation is free.
 fn disown(session: &mut Session, id: AgentId) {
-    let Some(agent) = session.agent(id) else { return };
+    let agent = &session[id];
     match &agent.phase {
         Phase::Thinking(thought) => {
             let (key, reserved) = (thought.key, thought.reserved);
@@ -175,7 +172,7 @@ fn disown(session: &mut Session, id: AgentId) {
 
 pub(super) fn begin_turn(session: &mut Session, start: &TurnStart) {
     let (key, id) = (session.seq, start.agent);
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     let mut notes = Vec::with_capacity(start.reads.len());
     agent.inbox.retain(|(key, note)| {
         let read = start.reads.contains(key);
@@ -215,7 +212,7 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
     let seq = session.seq;
     disown(session, id);
     ledger::charge(session, id, &reply.usage, reply.micro_usd);
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     agent.squeezed = false;
     if reply.usage.total() > 0 {
         agent.context_tokens = reply.usage.total();
@@ -245,7 +242,7 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
 
 pub(super) fn retry(session: &mut Session, retry: &Retry) {
     let key = session.seq;
-    let Some(agent) = session.agents.get_mut(retry.agent.index()) else { return };
+    let agent = &mut session[retry.agent];
     let provider = provider_of(&agent.model);
     let Phase::Thinking(thought) = &mut agent.phase else { return };
     let old = core::mem::replace(&mut thought.key, key);
@@ -267,17 +264,13 @@ pub(crate) fn provider_of(model: &str) -> String {
 
 pub(super) fn fault(session: &mut Session, id: AgentId, failure: &Failure) {
     drop_turn(session, id);
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.fault = Some(Pause::Model(failure.clone()));
-    }
+    session[id].fault = Some(Pause::Model(failure.clone()));
 }
 
 pub(super) fn overflow(session: &mut Session, id: AgentId) {
     drop_turn(session, id);
-    let window = session.agent(id).map(|agent| session.model_spec(&agent.model).window_tokens);
-    if let (Some(agent), Some(window)) = (session.agents.get_mut(id.index()), window) {
-        agent.context_tokens = agent.context_tokens.max(window);
-    }
+    let window = session.model_spec(&session[id].model).window_tokens;
+    session[id].context_tokens = session[id].context_tokens.max(window);
 }
 
 pub(super) fn drop_turn(session: &mut Session, id: AgentId) {
@@ -289,28 +282,25 @@ pub(super) fn compact(session: &mut Session, it: &Compaction) {
     let seq = session.seq;
     disown(session, it.agent);
     ledger::charge(session, it.agent, &it.usage, it.micro_usd);
-    if let Some(agent) = session.agents.get_mut(it.agent.index()) {
-        // What it was told last and has not answered is kept word for word.
-        let told = agent.transcript.pop().filter(|line| matches!(line.body, Body::Told(_)));
-        let body = Body::Summary(it.summary.clone());
-        agent.transcript = Vec::from([Arc::new(Line { seq, body })]);
-        agent.context_tokens = tokens(it.summary.len());
-        agent.transcript.extend(told);
-        agent.squeezed = true;
-    }
+    let agent = &mut session[it.agent];
+    // What it was told last and has not answered is kept word for word.
+    let told = agent.transcript.pop().filter(|line| matches!(line.body, Body::Told(_)));
+    let body = Body::Summary(it.summary.clone());
+    agent.transcript = Vec::from([Arc::new(Line { seq, body })]);
+    agent.context_tokens = tokens(it.summary.len());
+    agent.transcript.extend(told);
+    agent.squeezed = true;
     enter(session, it.agent, Phase::Resting);
 }
 
 pub(super) fn pause(session: &mut Session, id: AgentId, why: &Pause) {
     disown(session, id);
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.fault = Some(why.clone());
-    }
+    session[id].fault = Some(why.clone());
     enter(session, id, Phase::Paused { why: why.clone(), ask: None });
 }
 
 pub(super) fn resume(session: &mut Session, id: AgentId) {
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     let Phase::Paused { why, .. } = &agent.phase else { return };
     let why = why.clone();
     agent.fault = None;
@@ -326,7 +316,7 @@ pub(super) fn resume(session: &mut Session, id: AgentId) {
 }
 
 pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     agent.mode = mode;
     // Its pending parent call was answered when it left the floor; the rest comes as a note.
     if mode == Mode::Worker {
@@ -346,10 +336,9 @@ pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
 }
 
 pub(super) fn narrow(session: &mut Session, id: AgentId, ceiling: &Rights) {
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.uses = agent.uses.meet(ceiling);
-        agent.ceiling = ceiling.clone();
-    }
+    let agent = &mut session[id];
+    agent.uses = agent.uses.meet(ceiling);
+    agent.ceiling = ceiling.clone();
 }
 
 /// A finished agent keeps its result and receipt; its transcript is in the journal.
@@ -357,7 +346,7 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     disown(session, id);
     enter(session, id, Phase::Ended);
     let at = session.now;
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     agent.end = Some(Box::new(End { result: result.into(), receipt: receipt.clone(), at }));
     agent.transcript = Vec::new();
     agent.inbox = VecDeque::new();
@@ -366,14 +355,12 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     let parent = agent.parent.map(|(parent, _)| parent);
     let followers = core::mem::take(&mut agent.followers);
     for follower in followers {
-        if let Some(follower) = session.agents.get_mut(follower.index()) {
-            follower.after.remove(&id);
-        }
+        session[follower].after.remove(&id);
     }
     let mut fanned_out = None;
-    if let Some(parent) = parent.and_then(|id| session.agents.get_mut(id.index())) {
-        parent.live.remove(&id);
-        fanned_out = parent.live.is_empty().then_some(parent.id);
+    if let Some(parent) = parent {
+        session[parent].live.remove(&id);
+        fanned_out = session[parent].live.is_empty().then_some(parent);
     }
     session.stack.retain(|on_stack| *on_stack != id);
     session

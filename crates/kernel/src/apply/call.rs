@@ -1,7 +1,6 @@
 //! Folding what happens to one call: asked, started, awaited, returned.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use super::agent::{enter, set_call};
 use super::ledger;
@@ -13,20 +12,11 @@ use crate::{
 pub(super) fn ask(session: &mut Session, ask: Ask) {
     let (id, agent, call) = (ask.id, ask.agent, ask.call);
     session.asks.insert(id, ask);
-    match call {
-        Some(call) => {
-            if let Some(agent) = session.agents.get_mut(agent.index()) {
-                set_call(agent, call, CallState::Asked(id));
-            }
-            enter(session, agent, Phase::Acting);
-        }
-        None => {
-            if let Some(agent) = session.agents.get_mut(agent.index())
-                && let Phase::Paused { ask, .. } = &mut agent.phase
-            {
-                *ask = Some(id);
-            }
-        }
+    if let Some(call) = call {
+        set_call(&mut session[agent], call, CallState::Asked(id));
+        enter(session, agent, Phase::Acting);
+    } else if let Phase::Paused { ask, .. } = &mut session[agent].phase {
+        *ask = Some(id);
     }
 }
 
@@ -46,9 +36,8 @@ pub fn summary(kind: &AskKind) -> alloc::string::String {
 
 /// Whoever answered by message is one of those the agent now speaks with.
 pub(super) fn answered_from(session: &mut Session, ask: AskId, heard: Waiting) {
-    let agent = session.asks.get(&ask).map(|ask| ask.agent);
-    if let Some(agent) = agent.and_then(|id| session.agents.get_mut(id.index())) {
-        agent.reply_to.extend(heard.message.reply_to);
+    if let Some(agent) = session.asks.get(&ask).map(|ask| ask.agent) {
+        session[agent].reply_to.extend(heard.message.reply_to);
     }
 }
 
@@ -57,7 +46,7 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     for parcel in &ask.posted {
         session.owed.remove(parcel);
     }
-    let Some(agent) = session.agents.get_mut(ask.agent.index()) else { return };
+    let agent = &mut session[ask.agent];
     if let Phase::Paused { ask: open, .. } = &mut agent.phase
         && *open == Some(id)
     {
@@ -87,18 +76,16 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
 pub(super) fn start(session: &mut Session, id: AgentId, call: CallId, idempotent: bool) {
     let key = session.seq;
     let since = session.now;
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        set_call(agent, call, CallState::Running { key, idempotent, since });
-        agent.tally.calls += 1;
-    }
+    let agent = &mut session[id];
+    set_call(agent, call, CallState::Running { key, idempotent, since });
+    agent.tally.calls += 1;
     session.owed.insert(key, Owed::Tool(id, call));
     enter(session, id, Phase::Acting);
 }
 
 pub(super) fn wait(session: &mut Session, id: AgentId, call: CallId, wait: &WaitFor) {
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        set_call(agent, call, CallState::Awaiting(wait.clone()));
-    }
+    let agent = &mut session[id];
+    set_call(agent, call, CallState::Awaiting(wait.clone()));
     session.timers.insert((wait.until, Timer::Wait(id, call)));
     enter(session, id, Phase::Acting);
 }
@@ -111,23 +98,14 @@ pub(super) fn give_back(
     reads: &[Seq],
 ) {
     let seq = session.seq;
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
-    match agent.call(call).map(|call| &call.state) {
-        Some(CallState::Running { key, .. }) => {
-            session.owed.remove(key);
-        }
-        Some(CallState::Awaiting(wait)) => {
-            session.timers.remove(&(wait.until, Timer::Wait(id, call)));
-        }
-        Some(
-            CallState::Pending
-            | CallState::Asked(_)
-            | CallState::Approved
-            | CallState::Child(_)
-            | CallState::Returned(_),
-        )
-        | None => {}
+    let state = session[id].call(call).map(|call| call.state.clone());
+    if let Some(CallState::Running { key, .. }) = state {
+        session.owed.remove(&key);
     }
+    if let Some(CallState::Awaiting(wait)) = state {
+        session.timers.remove(&(wait.until, Timer::Wait(id, call)));
+    }
+    let agent = &mut session[id];
     agent.tally.denied += u32::from(output.denied);
     agent.tally.count(&output.deeds);
     agent.inbox.retain(|(key, _)| !reads.contains(key));
@@ -135,25 +113,19 @@ pub(super) fn give_back(
     set_call(agent, call, CallState::Returned(output.clone()));
     if agent.open_call().is_none() && agent.turn.is_some() {
         let calls = agent.turn.take().map(|turn| turn.calls).unwrap_or_default();
-        let results: Vec<(CallId, Output)> =
-            calls.into_iter().filter_map(|call| Some((call.id, call.state.output()?))).collect();
-        agent.transcript.push(Arc::new(Line { seq, body: Body::Results(results) }));
-        enter(session, id, Phase::Resting);
-    } else {
-        ledger::settle(session, id);
-    }
-}
-
-impl CallState {
-    fn output(self) -> Option<Output> {
-        match self {
-            CallState::Returned(output) => Some(output),
+        let results = calls.into_iter().filter_map(|call| match call.state {
+            CallState::Returned(output) => Some((call.id, output)),
             CallState::Pending
             | CallState::Asked(_)
             | CallState::Approved
             | CallState::Running { .. }
             | CallState::Child(_)
             | CallState::Awaiting(_) => None,
-        }
+        });
+        let results = results.collect();
+        agent.transcript.push(Arc::new(Line { seq, body: Body::Results(results) }));
+        enter(session, id, Phase::Resting);
+    } else {
+        ledger::settle(session, id);
     }
 }

@@ -6,7 +6,7 @@ use crate::{Account, AgentId, Breach, Mode, Session, Spend, Timer, Usage};
 /// Brings slot, clock and timers of an agent in line with what it is doing now.
 pub(super) fn settle(session: &mut Session, id: AgentId) {
     let now = session.now;
-    let Some(agent) = session.agents.get_mut(id.index()) else { return };
+    let agent = &mut session[id];
     let active = agent.is_active();
     let was_active = agent.account.clock.running_since.is_some();
     if active && !was_active {
@@ -38,11 +38,10 @@ pub(super) fn settle(session: &mut Session, id: AgentId) {
 
 fn stop_clock(session: &mut Session, id: AgentId) {
     let now = session.now;
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        let clock = &mut agent.account.clock;
-        clock.ms = clock.read(now);
-        clock.running_since = None;
-    }
+    let agent = &mut session[id];
+    let clock = &mut agent.account.clock;
+    clock.ms = clock.read(now);
+    clock.running_since = None;
 }
 
 pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
@@ -56,7 +55,7 @@ pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
 }
 
 fn agent_timer(session: &Session, id: AgentId) -> Option<(crate::id::Time, Timer)> {
-    let agent = session.agent(id)?;
+    let agent = &session[id];
     let clock = agent.account.clock;
     let left = clock.left_ms(agent.limits.active_ms_max?);
     Some((clock.running_since?.plus_ms(left), Timer::Agent(id)))
@@ -118,11 +117,10 @@ pub(super) fn charge(session: &mut Session, id: AgentId, usage: &Usage, micro_us
         account.spent.add(spend);
         account.unpriced += u32::from(micro_usd.is_none());
     });
-    if let Some(agent) = session.agents.get_mut(id.index()) {
-        agent.tally.usage.add(usage);
-        agent.tally.micro_usd = agent.tally.micro_usd.saturating_add(spend.micro_usd);
-        agent.tally.unpriced += u32::from(micro_usd.is_none());
-    }
+    let agent = &mut session[id];
+    agent.tally.usage.add(usage);
+    agent.tally.micro_usd = agent.tally.micro_usd.saturating_add(spend.micro_usd);
+    agent.tally.unpriced += u32::from(micro_usd.is_none());
 }
 
 pub(super) fn top_up(session: &mut Session, whose: Option<AgentId>, micro_usd: u64) {
@@ -166,9 +164,8 @@ fn adjust(session: &mut Session, whose: Option<AgentId>, change: impl FnOnce(&mu
         }
         Some(id) => {
             stop_timer(session, id);
-            if let Some(agent) = session.agents.get_mut(id.index()) {
-                change(&mut agent.account);
-            }
+            let agent = &mut session[id];
+            change(&mut agent.account);
             start_timer(session, id);
         }
     }

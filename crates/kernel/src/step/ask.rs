@@ -28,7 +28,7 @@ impl Step<'_> {
         if self.session.asks.len() >= ASKS_OPEN_MAX {
             return Err(format!("denied: {ASKS_OPEN_MAX} asks wait for an answer already"));
         }
-        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let agent = &self.session[id];
         let call = agent.call(call_id).ok_or("no such call")?;
         let (tool, class) = declared(self.session, &call.name).ok_or("no such tool")?;
         let approval = Approval {
@@ -137,7 +137,7 @@ impl Step<'_> {
     /// Remembers an allow, and lets it answer the asks it covers.
     fn grant(&mut self, ask: &Ask, call: &Call, allow: Allow, by: &Who) {
         let Allow { scope, pattern, expires, .. } = allow;
-        let parent = self.session.agent(ask.agent).and_then(|agent| agent.parent);
+        let parent = self.session[ask.agent].parent;
         let root = match scope {
             Scope::Once => return,
             Scope::Agent => ask.agent,
@@ -170,7 +170,7 @@ impl Step<'_> {
     }
 
     fn is_allowed_now(&self, ask: &Ask) -> bool {
-        let Some(agent) = self.session.agent(ask.agent) else { return false };
+        let agent = &self.session[ask.agent];
         let Some(call) = ask.call.and_then(|call| agent.call(call)) else { return false };
         judge(self.session, agent, call, self.at) == Ruling::Allow
     }
@@ -207,7 +207,7 @@ impl Step<'_> {
     }
 
     fn top_up(&mut self, ask: &Ask, micro_usd: u64, by: &Who) {
-        let Some(agent) = self.session.agent(ask.agent) else { return };
+        let agent = &self.session[ask.agent];
         let Phase::Paused { why: Pause::Limit(breach), .. } = &agent.phase else { return };
         let whose = breach.of;
         let verdict = Verdict::TopUp { micro_usd };
@@ -219,7 +219,7 @@ impl Step<'_> {
 
     /// Nobody continues it: main just rests, anybody else ends there.
     fn give_up(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
-        let Some(agent) = self.session.agent(ask.agent) else { return };
+        let agent = &self.session[ask.agent];
         let Phase::Paused { why, .. } = &agent.phase else { return };
         let words = format!("{why}, not continued by {by}");
         let text =
@@ -270,16 +270,14 @@ impl Step<'_> {
     }
 
     fn is_asked_now(&self, ask: &Ask) -> bool {
-        let agent = self.session.agent(ask.agent);
-        let call = agent.and_then(|agent| Some((agent, agent.call(ask.call?)?)));
-        call.is_some_and(|(agent, call)| {
-            matches!(judge(self.session, agent, call, self.at), Ruling::Ask(_))
-        })
+        let agent = &self.session[ask.agent];
+        let call = ask.call.and_then(|call| agent.call(call));
+        call.is_some_and(|call| matches!(judge(self.session, agent, call, self.at), Ruling::Ask(_)))
     }
 
     /// A paused agent whose parent waits for it fails; a worker's parent is told.
     fn nobody_continues(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Phase::Paused { why, .. } = &agent.phase else { return };
         let text = format!("{why}, and nobody is there to continue it");
         match agent.parent {
@@ -296,7 +294,7 @@ impl Step<'_> {
     fn nobody_replies(&mut self) {
         let floor: Vec<AgentId> = self.session.stack.iter().skip(1).rev().copied().collect();
         for id in floor {
-            let Some(agent) = self.session.agent(id) else { continue };
+            let agent = &self.session[id];
             let waits = matches!(agent.phase, Phase::Resting) && agent.tally.turns > 0;
             if waits && agent.readable().next().is_none() && agent.live.is_empty() {
                 let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();

@@ -17,7 +17,7 @@ impl Step<'_> {
     /// Goes through an agent's calls until one has to wait or all are done.
     pub(super) fn work(&mut self, id: AgentId) {
         loop {
-            let Some(agent) = self.session.agent(id) else { return };
+            let agent = &self.session[id];
             if agent.has_ended() {
                 return;
             }
@@ -35,15 +35,14 @@ impl Step<'_> {
                 | CallState::Awaiting(_)
                 | CallState::Returned(_) => {}
             }
-            let agent = self.session.agent(id);
-            if agent.is_some_and(|agent| agent.open_call().is_some_and(|call| call.id == call_id)) {
+            if self.session[id].open_call().is_some_and(|call| call.id == call_id) {
                 return;
             }
         }
     }
 
     fn dispatch(&mut self, id: AgentId, call_id: CallId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
         let tool = Tool::named(&call.name);
         if agent.last_turn.is_some() && tool != Some(Tool::Complete) {
@@ -76,7 +75,7 @@ impl Step<'_> {
 
     /// An approved call runs as the person saw it, unless the rules have changed meanwhile.
     fn run_approved(&mut self, id: AgentId, call_id: CallId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
         match judge(self.session, agent, call, self.at) {
             Ruling::Allow | Ruling::Ask(_) => self.run(id, call_id),
@@ -86,7 +85,7 @@ impl Step<'_> {
     }
 
     fn run(&mut self, id: AgentId, call_id: CallId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
         if let Some(tool) = Tool::named(&call.name) {
             return self.delegate(id, call_id, tool);
@@ -103,7 +102,7 @@ impl Step<'_> {
     /// Where the definition allows it, read-only calls run together, up to the first that is
     /// not one or would have to ask.
     fn start_reads_beside(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         if !self.session.definition(agent).is_some_and(|definition| definition.parallel_reads) {
             return;
         }
@@ -151,7 +150,7 @@ impl Step<'_> {
         };
         let (id, call) = (*id, *call);
         // The model sees its own arguments in the history; it must know that others were used.
-        let ran = self.session.agent(id).and_then(|agent| agent.call(call));
+        let ran = self.session[id].call(call);
         if let Some(ran) = ran.filter(|ran| ran.edited) {
             output.text =
                 format!("[the user changed the arguments to {}]\n{}", ran.arguments, output.text);
@@ -189,7 +188,7 @@ impl Step<'_> {
 
     /// `complete`: what was called before it has run, what comes after it does not.
     pub(super) fn complete(&mut self, id: AgentId, call: CallId, result: String) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let why = agent.last_turn.as_ref().map_or(Why::Completed, limit_words);
         self.give(id, call, Output::ok("completed"));
         let rest = self.open_calls(id);
@@ -200,15 +199,14 @@ impl Step<'_> {
     }
 
     fn open_calls(&self, id: AgentId) -> Vec<CallId> {
-        let agent = self.session.agent(id);
-        let calls = agent.into_iter().flat_map(|agent| agent.calls());
+        let calls = self.session[id].calls();
         calls.filter(|call| !call.has_returned()).map(|call| call.id).collect()
     }
 
     /// Every call without a result gets these words; asks are withdrawn, children stopped.
     pub(super) fn cancel_calls(&mut self, id: AgentId, words: &str, by: &Who) {
         for call in self.open_calls(id) {
-            let state = self.session.agent(id).and_then(|agent| agent.call(call));
+            let state = self.session[id].call(call);
             let Some(state) = state.map(|call| call.state.clone()) else { continue };
             if let CallState::Asked(ask) = state {
                 self.withdraw(ask, "cancelled");

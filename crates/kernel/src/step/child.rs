@@ -76,10 +76,10 @@ impl Step<'_> {
         children_pending: u32,
     ) -> Vec<(String, Note)> {
         self.cancel_calls(id, "Cancelled", &by);
-        if let Some(ask) = self.session.agent(id).and_then(Agent::pause_ask) {
+        if let Some(ask) = self.session[id].pause_ask() {
             self.withdraw(ask, "the agent ended");
         }
-        let Some(agent) = self.session.agent(id) else { return Vec::new() };
+        let agent = &self.session[id];
         let followers = agent.followers.clone();
         let label = agent.label.clone();
         let unread = agent.inbox.iter().filter(|(_, note)| note.is_from_person());
@@ -98,10 +98,10 @@ impl Step<'_> {
         let words = format!("{label} ({id}) {}: {}", outcome.word(), headline(&result, 200));
         self.emit(Event::Ended { agent: id, result, receipt: Box::new(receipt) });
         for follower in followers {
-            let Some(next) = self.session.agent(follower).filter(|next| !next.has_ended()) else {
+            if self.session[follower].has_ended() {
                 continue;
-            };
-            let free = next.after.is_empty();
+            }
+            let free = self.session[follower].after.is_empty();
             if outcome != Outcome::Done {
                 self.tell(follower, Source::Runtime, format!("You come after {words}"));
             }
@@ -114,7 +114,7 @@ impl Step<'_> {
 
     /// The parent's side: the one result of the call that waits, or one note.
     fn hand_over(&mut self, id: AgentId, handle: Option<String>) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let (Some((parent, link)), Some(end)) = (agent.parent, &agent.end) else { return };
         let text = end.result.clone();
         let receipt = Some(Box::new(end.receipt.clone()));
@@ -146,17 +146,17 @@ impl Step<'_> {
 
     /// Somebody ended or needs help: whoever above waits for it may go on.
     pub(super) fn check_waits_above(&mut self, id: AgentId) {
-        let mut at = self.session.agent(id).and_then(|agent| agent.parent);
+        let mut at = self.session[id].parent;
         while let Some((above, _)) = at {
             self.check_wait(above);
-            at = self.session.agent(above).and_then(|agent| agent.parent);
+            at = self.session[above].parent;
         }
     }
 
     /// Ends an agent's `wait` if what it waits for has come, somebody it waits for needs it, or
     /// a person spoke to it.
     pub(super) fn check_wait(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Some((_, wait)) = awaiting(agent) else { return };
         if let Some(reason) = self.wait_is_over(agent, wait) {
             self.end_wait(id, reason);
@@ -167,7 +167,7 @@ impl Step<'_> {
         if agent.readable().any(|(_, note)| note.is_from_person()) {
             return Some("the user spoke");
         }
-        let ended = |id: &AgentId| self.session.agent(*id).is_none_or(Agent::has_ended);
+        let ended = |id: &AgentId| self.session[*id].has_ended();
         if wait.all && wait.agents.iter().all(ended) {
             return Some("all ended");
         }
@@ -182,14 +182,13 @@ impl Step<'_> {
 
     /// Paused, or asking its parent: only the parent (or a person) can move it.
     pub(super) fn needs_parent(&self, id: AgentId) -> bool {
-        self.session.agent(id).is_some_and(|agent| {
-            agent.is_paused() || self.question_of(agent, &[AskTo::Parent]).is_some()
-        })
+        let agent = &self.session[id];
+        agent.is_paused() || self.question_of(agent, &[AskTo::Parent]).is_some()
     }
 
     /// Answers a `wait`. What the answer tells need not be told again, so those notes are read.
     pub(super) fn end_wait(&mut self, id: AgentId, reason: &str) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let Some((call, wait)) = awaiting(agent) else { return };
         let told = ends_told(agent, &wait.agents);
         let rows: Vec<Value> = wait
@@ -197,7 +196,7 @@ impl Step<'_> {
             .iter()
             .map(|child| {
                 let fresh = told.iter().any(|(_, of)| of == child);
-                let mine = self.session.agent(*child).is_some_and(|it| it.is_child_of(id));
+                let mine = self.session[*child].is_child_of(id);
                 self.outcome_row(
                     *child,
                     fresh || !mine,

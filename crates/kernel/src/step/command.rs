@@ -68,7 +68,7 @@ impl Step<'_> {
     /// Back to work. A parent that waits for its result is told now that it will come later, so
     /// its call still gets exactly one result.
     fn background(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let mode = if agent.home == Mode::Call { Mode::Call } else { Mode::Worker };
         let link = agent.parent;
         let label = agent.label.clone();
@@ -86,7 +86,7 @@ impl Step<'_> {
 
     /// Off the floor nobody waits for a person: someone who had only been waiting is done.
     fn rest_or_end(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let waits = matches!(agent.phase, Phase::Resting) && agent.readable().next().is_none();
         if waits && agent.live.is_empty() && agent.tally.turns > 0 {
             let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();
@@ -152,7 +152,7 @@ impl Step<'_> {
             return Err(Refusal::Widens { agent: id });
         }
         for below in self.session.live_subtree(id) {
-            let Some(agent) = self.session.agent(below) else { continue };
+            let agent = &self.session[below];
             let ceiling = agent.ceiling.meet(to);
             if ceiling != agent.ceiling {
                 self.emit(Event::Narrowed { agent: below, ceiling });

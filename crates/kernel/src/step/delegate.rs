@@ -30,7 +30,7 @@ struct Request {
 impl Step<'_> {
     /// Answers one of the kernel's own tools. `None`: the call waits.
     pub(super) fn use_tool(&mut self, id: AgentId, call: CallId, tool: Tool) -> Option<Output> {
-        let found = self.session.agent(id).and_then(|agent| agent.call(call))?;
+        let found = self.session[id].call(call)?;
         let arguments = found.arguments.clone();
         let none = Map::new();
         let arguments = arguments.as_object().unwrap_or(&none);
@@ -61,7 +61,7 @@ impl Step<'_> {
         make: Make,
         request: Request,
     ) -> Result<Option<Value>, String> {
-        let parent = self.session.agent(id).ok_or("no such agent")?;
+        let parent = &self.session[id];
         let digest = self.find_definition(&request.name)?;
         let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
         self.may_be_born(parent, make, definition)?;
@@ -98,7 +98,7 @@ impl Step<'_> {
             after,
         };
         self.emit(Event::Spawned(Box::new(spawn)));
-        let waits = self.session.agent(child).is_some_and(|agent| !agent.after.is_empty());
+        let waits = !self.session[child].after.is_empty();
         let text = clip(request.brief, INPUT_BYTES_MAX);
         self.emit(Event::Heard { agent: child, note: Note::new(Source::Brief, text) });
         if mode == Mode::Worker {
@@ -110,7 +110,7 @@ impl Step<'_> {
 
     /// A new worker joins the line, and the parent is told where it stands.
     fn announce(&mut self, parent: AgentId, child: AgentId, waits: bool) -> Value {
-        let keeps_one = self.session.agent(parent).is_some_and(|agent| agent.mode != Mode::Floor);
+        let keeps_one = self.session[parent].mode != Mode::Floor;
         let held = self.session.slots.held + u32::from(keeps_one);
         let free = self.session.world.limits.slots.saturating_sub(held) as usize;
         let ahead = self.session.line_length();
@@ -118,7 +118,7 @@ impl Step<'_> {
             self.line_up(child);
         }
         let position = (ahead + 1).saturating_sub(free);
-        let label = self.session.agent(child).map(|agent| agent.label.clone());
+        let label = &self.session[child].label;
         let mut row = json!({ "agent_id": child.to_string(), "label": label });
         row["state"] = json!(if position == 0 && !waits { "starting" } else { "queued" });
         if waits {
@@ -130,13 +130,13 @@ impl Step<'_> {
     }
 
     /// Everything that forbids a birth, in words the model can act on.
-    fn may_be_born(&self, parent: &Agent, make: Make, made: &Definition) -> Result<(), String> {
+    fn may_be_born(&self, parent: &Agent, make: Make, child: &Definition) -> Result<(), String> {
         let limits = &self.session.world.limits;
-        let skill = make == Make::UseSkill || made.kind == Kind::Skill;
+        let skill = make == Make::UseSkill || child.kind == Kind::Skill;
         if parent.kind == Kind::Skill && skill {
             return Err("a skill cannot call use_skill: do the work or complete".into());
         }
-        let name = &made.name;
+        let name = &child.name;
         if parent.name == *name {
             return Err(format!(
                 "{name} cannot invoke itself: do the work or choose another agent"
@@ -165,9 +165,9 @@ impl Step<'_> {
         let catalogue = &self.session.world.catalogue;
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = [".yaml", ".yml", ".json", ".md"].iter().find_map(|ext| stem.strip_suffix(ext));
-        let main = self.session.agent(AgentId::MAIN).map(|main| main.name.as_str());
-        let names = [Some(name), stem].into_iter().flatten().filter(|name| Some(*name) != main);
-        let found = names.filter_map(|name| catalogue.get(name)).next();
+        let main = Some(self.session[AgentId::MAIN].name.as_str());
+        let mut names = [Some(name), stem].into_iter().flatten().filter(|name| Some(*name) != main);
+        let found = names.find_map(|name| catalogue.get(name));
         found.cloned().ok_or_else(|| {
             let known: Vec<&str> = catalogue
                 .keys()

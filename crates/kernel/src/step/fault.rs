@@ -47,10 +47,10 @@ impl Step<'_> {
     /// Floor and call agents fail upwards; a worker stops where it can go on; main says what
     /// happened and rests. The session never wedges.
     fn fault(&mut self, id: AgentId, failure: Failure) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         if agent.is_main() {
             let text = format!("The model call failed: {failure}.");
-            self.speak(id, text);
+            self.speak(id, &text);
         } else if agent.mode == Mode::Worker && agent.last_turn.is_none() {
             self.pause(id, &Pause::Model(failure));
         } else {

@@ -104,7 +104,7 @@ impl Step<'_> {
     pub(super) fn serve_queue(&mut self) -> bool {
         let top = self.session.top();
         let Some(first) = self.session.queue.front() else { return false };
-        if !self.session.agent(top).is_some_and(|agent| self.listens(agent)) {
+        if !self.listens(&self.session[top]) {
             return false;
         }
         let input = first.input;
@@ -139,7 +139,7 @@ impl Step<'_> {
             return;
         };
         let by = who(&message);
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         // Somebody spoken to by name may be asking its parent; a person's word is as good.
         let to: &[AskTo] = if message.to == To::Floor {
             &[AskTo::Person]
@@ -163,7 +163,7 @@ impl Step<'_> {
 
     /// Drops what an agent is doing, without ending it: `interrupt`, and the cancel of main.
     pub(super) fn interrupt(&mut self, id: AgentId, words: &str, by: &Who) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         if agent.thought().is_some() {
             self.emit(Event::TurnDropped { agent: id, by: by.clone() });
         } else if agent.turn.is_some() {

@@ -14,7 +14,7 @@ impl Step<'_> {
     /// The first limit that the next model call of an agent would break: its own turns, then
     /// what it, its ancestors and the tree may spend.
     pub(super) fn breach(&self, id: AgentId) -> Option<Breach> {
-        let agent = self.session.agent(id)?;
+        let agent = &self.session[id];
         let limits = &self.session.world.limits;
         let turns = agent.limits.turns_max.unwrap_or(limits.turns_max);
         if agent.turns_used >= turns {
@@ -57,7 +57,7 @@ impl Step<'_> {
     }
 
     pub(super) fn stop_at_limit(&mut self, id: AgentId, breach: Breach) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let present = self.session.world.audience == Audience::Present;
         if agent.is_main() || (present && agent.mode != Mode::Call) {
             self.pause(id, &Pause::Limit(breach));
@@ -76,9 +76,8 @@ impl Step<'_> {
 
     /// The grace turn was used for something else.
     pub(super) fn fail_at_limit(&mut self, id: AgentId) {
-        let breach = self.session.agent(id).and_then(|agent| agent.last_turn.clone());
-        let Some(breach) = breach else { return };
-        let latest = self.session.agent(id).map(|agent| agent.latest.clone()).unwrap_or_default();
+        let Some(breach) = self.session[id].last_turn.clone() else { return };
+        let latest = self.session[id].latest.clone();
         let last = if latest.is_empty() { latest } else { format!(". Last words: {latest}") };
         let text = format!("{breach} reached before the work was complete{last}");
         self.finish(id, Outcome::Failed, text, limit_words(&breach), Who::Runtime);
@@ -98,32 +97,25 @@ impl Step<'_> {
             self.open_ask(id, None, AskTo::Person, kind);
         } else if id == AgentId::MAIN {
             let text = format!("Stopped: {why}.");
-            self.speak(id, text);
+            self.speak(id, &text);
         }
         self.tell_parent_of(id, format!("paused: {why}"));
     }
 
     /// What the next request lacks: all that is spent and set aside, and itself, less the limit.
     fn shortfall(&self, id: AgentId, breach: &Breach) -> u64 {
-        let (Some(agent), Some(payer)) = (self.session.agent(id), self.payer(breach)) else {
-            return 0;
-        };
+        let (agent, payer) = (&self.session[id], self.payer(breach));
         let planned = payer.spent.micro_usd + payer.reserved.micro_usd;
         (planned + self.estimate(agent).micro_usd).saturating_sub(breach.max)
     }
 
-    fn payer(&self, breach: &Breach) -> Option<&Account> {
-        match breach.of {
-            Some(id) => self.session.agent(id).map(|agent| &agent.account),
-            None => Some(&self.session.tree.account),
-        }
+    fn payer(&self, breach: &Breach) -> &Account {
+        breach.of.map_or(&self.session.tree.account, |id| &self.session[id].account)
     }
 
     /// A limit that would not be broken if running calls gave back what is set aside for them.
     pub(super) fn is_only_reserved(&self, id: AgentId, breach: &Breach) -> bool {
-        let (Some(agent), Some(payer)) = (self.session.agent(id), self.payer(breach)) else {
-            return false;
-        };
+        let (agent, payer) = (&self.session[id], self.payer(breach));
         let next = self.estimate(agent);
         let spent = match breach.limit {
             Limit::Tokens => payer.spent.tokens - payer.tokens_base + next.tokens,
@@ -135,7 +127,7 @@ impl Step<'_> {
 
     /// A child needs its parent: ends the parent's `wait`, and wakes it if nobody else can help.
     pub(super) fn tell_parent_of(&mut self, id: AgentId, what: String) {
-        let Some((parent, _)) = self.session.agent(id).and_then(|agent| agent.parent) else {
+        let Some((parent, _)) = self.session[id].parent else {
             return;
         };
         if self.session.world.audience == Audience::Absent {
@@ -160,7 +152,7 @@ impl Step<'_> {
                 Timer::Agent(id) => self.overtime(id, Some(id)),
                 Timer::Tree => {
                     for id in self.session.live_subtree(AgentId::MAIN) {
-                        if self.session.agent(id).is_some_and(Agent::is_active) {
+                        if self.session[id].is_active() {
                             self.overtime(id, None);
                         }
                     }
@@ -176,9 +168,8 @@ impl Step<'_> {
     /// Active time ran out in the middle of something: it is dropped, and the next thing the
     /// agent wants to do meets the limit.
     fn overtime(&mut self, id: AgentId, of: Option<AgentId>) {
-        let Some(agent) = self.session.agent(id) else { return };
-        let limits = of.and_then(|of| self.session.agent(of)).map(|agent| &agent.limits);
-        let own = limits.and_then(|limits| limits.active_ms_max);
+        let agent = &self.session[id];
+        let own = of.and_then(|of| self.session[of].limits.active_ms_max);
         let max = own.or(self.session.world.limits.active_ms_max).unwrap_or_default();
         if matches!(agent.phase, Phase::Starting { .. }) {
             self.stop_at_limit(id, Breach { limit: Limit::Time, of, max });

@@ -37,17 +37,14 @@ impl Step<'_> {
             .filter(|id| !path || is_path_of(&self.session.path(*id), named))
             .filter(|id| self.session.is_within(*id, root))
             .collect();
-        let live: Vec<AgentId> = found
-            .iter()
-            .copied()
-            .filter(|id| self.session.agent(*id).is_some_and(|agent| !agent.has_ended()))
-            .collect();
+        let live: Vec<AgentId> =
+            found.iter().copied().filter(|id| !self.session[*id].has_ended()).collect();
         match (live.as_slice(), found.as_slice()) {
             ([one], _) | ([], [.., one]) => Ok(*one),
             ([], []) => Err(format!("no agent of yours is called {named:?}: see list_agents")),
             (many, _) => {
-                let names: Vec<String> = many.iter().map(ToString::to_string).collect();
-                Err(format!("{named:?} could be {}: use an id", names.join(" or ")))
+                let ids: Vec<String> = many.iter().map(ToString::to_string).collect();
+                Err(format!("{named:?} could be {}: use an id", ids.join(" or ")))
             }
         }
     }
@@ -65,7 +62,7 @@ impl Step<'_> {
 
     /// What a parent needs to know of one agent.
     fn row(&self, id: AgentId) -> Value {
-        let Some(agent) = self.session.agent(id) else { return Value::Null };
+        let agent = &self.session[id];
         let mut row = json!({
             "agent_id": id.to_string(),
             "label": agent.label,
@@ -89,7 +86,7 @@ impl Step<'_> {
     /// The same with the result of an agent that has ended.
     pub(super) fn outcome_row(&self, id: AgentId, with_result: bool, max: usize) -> Value {
         let mut row = self.row(id);
-        if let Some(end) = self.session.agent(id).and_then(|agent| agent.end.as_ref())
+        if let Some(end) = &self.session[id].end
             && with_result
         {
             row["result"] = json!(clip(end.result.clone(), max));
@@ -130,7 +127,7 @@ impl Step<'_> {
         if message.is_none() && !go_on {
             return Ok(self.outcome_row(target, true, usize::MAX));
         }
-        let agent = self.session.agent(target).ok_or("no such agent")?;
+        let agent = &self.session[target];
         if agent.has_ended() {
             let state = state_word(self.session, agent).word();
             return Err(format!("{target} has ended ({state}): get_agent gives its result"));
@@ -173,7 +170,7 @@ impl Step<'_> {
 
     /// A paused agent goes on; the ask that offered it is settled.
     pub(super) fn go_on(&mut self, id: AgentId, by: &Who) {
-        if let Some(ask) = self.session.agent(id).and_then(Agent::pause_ask) {
+        if let Some(ask) = self.session[id].pause_ask() {
             let verdict = Verdict::Continue { text: None };
             self.emit(Event::Settled { ask, verdict, by: by.clone(), input: None });
         }
@@ -189,14 +186,14 @@ impl Step<'_> {
         arguments: &Arguments,
     ) -> Result<Option<Value>, String> {
         let target = self.target(id, arguments)?;
-        if self.session.agent(target).is_some_and(|agent| !agent.has_ended()) {
+        if !self.session[target].has_ended() {
             let reason = arguments.get("reason").and_then(Value::as_str).unwrap_or("closed");
             let text = format!("cancelled by {}: {reason}", self.session.path(id));
             self.stop(target, &text, &Who::Agent(id));
         }
         let output = Output::ok(self.outcome_row(target, true, usize::MAX).to_string());
-        let told = self.session.agent(id).map(|agent| ends_told(agent, &[target]));
-        let reads = told.unwrap_or_default().into_iter().map(|(key, _)| key).collect();
+        let told = ends_told(&self.session[id], &[target]);
+        let reads = told.into_iter().map(|(key, _)| key).collect();
         self.emit(Event::Returned { agent: id, call, output, reads });
         Ok(None)
     }
@@ -208,13 +205,17 @@ impl Step<'_> {
         call: CallId,
         arguments: &Arguments,
     ) -> Result<Option<Value>, String> {
-        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let agent = &self.session[id];
         let agents = match arguments.get("agents") {
             Some(Value::Array(names)) if !names.is_empty() => names
                 .iter()
                 .map(|name| match name {
                     Value::String(name) => self.descendant(id, name),
-                    other => self.descendant(id, &other.to_string()),
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => self.descendant(id, &name.to_string()),
                 })
                 .collect::<Result<Vec<_>, _>>()?,
             _ => agent.live.iter().copied().collect(),
@@ -238,7 +239,7 @@ impl Step<'_> {
         call: CallId,
         arguments: &Arguments,
     ) -> Result<Option<Value>, String> {
-        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let agent = &self.session[id];
         if agent.is_main() {
             return Err("main has nobody to complete to: just answer".into());
         }
@@ -265,7 +266,7 @@ impl Step<'_> {
         if self.session.world.audience == Audience::Absent {
             return Err(NOBODY_TO_ASK.into());
         }
-        if self.session.agent(id).is_some_and(|agent| agent.mode == Mode::Call) {
+        if self.session[id].mode == Mode::Call {
             return Err("a silent call has nobody to ask: decide yourself or complete".into());
         }
         let kind = AskKind::Question { question, options };
@@ -280,7 +281,7 @@ impl Step<'_> {
         call: CallId,
         arguments: &Arguments,
     ) -> Result<Option<Value>, String> {
-        let agent = self.session.agent(id).ok_or("no such agent")?;
+        let agent = &self.session[id];
         let (question, options) = question(arguments)?;
         let parent = match agent.parent {
             Some((parent, crate::state::Link::Note)) => parent,

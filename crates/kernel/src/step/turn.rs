@@ -21,7 +21,7 @@ impl Step<'_> {
     /// The agent wants to think. It may have to wait for a slot, prepare, stop at a limit or
     /// compact first; otherwise a model call is owed.
     pub(super) fn begin_turn(&mut self, id: AgentId) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         if !agent.after.is_empty() {
             return;
         }
@@ -57,7 +57,7 @@ impl Step<'_> {
     }
 
     pub(super) fn think(&mut self, id: AgentId, purpose: Purpose, grace: Option<Breach>) {
-        let Some(agent) = self.session.agent(id) else { return };
+        let agent = &self.session[id];
         let reads = match purpose {
             Purpose::Answer => agent.readable().map(|(key, _)| *key).collect(),
             Purpose::Summary { .. } => Vec::new(),
@@ -101,7 +101,7 @@ impl Step<'_> {
         if self.session.line_position(id).is_some() {
             return;
         }
-        let returning = self.session.agent(id).is_some_and(is_returning);
+        let returning = is_returning(&self.session[id]);
         self.emit(Event::Lined { agent: id, returning });
     }
 
@@ -118,7 +118,7 @@ impl Step<'_> {
             let (usage, micro_usd) = (reply.usage, reply.micro_usd);
             let compaction = Compaction { agent: id, summary, before_tokens, usage, micro_usd };
             self.emit(Event::Compacted(Box::new(compaction)));
-            if resume || has_readable(self.session.agent(id)) {
+            if resume || has_readable(&self.session[id]) {
                 self.ready.push_back(id);
             }
             return Ok(());
@@ -129,7 +129,7 @@ impl Step<'_> {
         let on_floor = agent.mode == Mode::Floor;
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
         if on_floor && !text.trim().is_empty() {
-            self.speak(id, text.clone());
+            self.speak(id, &text);
         }
         if rests {
             self.spoke_and_rests(id, text);
@@ -142,8 +142,8 @@ impl Step<'_> {
     /// A reply without calls. On the floor it waits for the person; nobody else waits for one:
     /// their last words are their result, unless children still work for them.
     fn spoke_and_rests(&mut self, id: AgentId, text: String) {
-        let Some(agent) = self.session.agent(id) else { return };
-        if has_readable(Some(agent)) && agent.last_turn.is_none() {
+        let agent = &self.session[id];
+        if has_readable(agent) && agent.last_turn.is_none() {
             self.ready.push_back(id);
             return;
         }
@@ -163,7 +163,8 @@ impl Step<'_> {
     fn has_progress_below(&self, id: AgentId) -> bool {
         let present = self.session.world.audience == Audience::Present;
         self.session.live_subtree(id).into_iter().skip(1).any(|below| {
-            self.session.agent(below).is_some_and(|agent| match &agent.phase {
+            let agent = &self.session[below];
+            match &agent.phase {
                 Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) => true,
                 Phase::Paused { .. } => present,
                 Phase::Acting => agent.calls().any(|call| {
@@ -171,7 +172,7 @@ impl Step<'_> {
                     call.is_running() || call.awaiting().is_some() || (asks && present)
                 }),
                 Phase::Resting | Phase::Ended => false,
-            })
+            }
         })
     }
 }
@@ -180,8 +181,8 @@ fn is_returning(agent: &Agent) -> bool {
     agent.tally.turns > 0 || agent.prepared
 }
 
-fn has_readable(agent: Option<&Agent>) -> bool {
-    agent.is_some_and(|agent| agent.readable().next().is_some())
+fn has_readable(agent: &Agent) -> bool {
+    agent.readable().next().is_some()
 }
 
 /// A reply that fits the bounds. A call that cannot be kept whole is kept as a string, which is

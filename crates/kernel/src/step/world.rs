@@ -99,7 +99,7 @@ impl Step<'_> {
 }
 
 fn may_run_again(session: &Session, agent: AgentId, call: CallId) -> bool {
-    let Some(call) = session.agent(agent).and_then(|agent| agent.call(call)) else { return false };
+    let Some(call) = session[agent].call(call) else { return false };
     let then = matches!(call.state, CallState::Running { idempotent: true, .. });
     then && session.world.tools.get(&call.name).is_some_and(|tool| tool.idempotent)
 }
