@@ -212,7 +212,7 @@ fn expect_answer(session: &mut Session, id: AgentId, note: &Note, heard: Option<
         Source::Brief | Source::Parent | Source::Runtime => return,
     };
     let agent = &mut session[id];
-    if matches!(agent.phase, Phase::Resting) && agent.inbox.is_empty() {
+    if matches!(agent.phase, Phase::Resting) && !agent.has_reason_to_think() {
         agent.reply_to.clear();
     }
     agent.reply_to.extend(from);

@@ -213,6 +213,20 @@ pub struct Line {
     pub body: Body,
 }
 
+impl Line {
+    /// How much it was told in this line; nothing if it is not about being told.
+    pub(crate) fn told_bytes(&self) -> usize {
+        match &self.body {
+            Body::Told(notes) => notes.iter().map(|note| note.text.len()).sum(),
+            Body::Replied(_) | Body::Results(_) | Body::Summary(_) => 0,
+        }
+    }
+
+    pub(crate) fn reply(&self) -> Option<&Reply> {
+        if let Body::Replied(reply) = &self.body { Some(reply) } else { None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {

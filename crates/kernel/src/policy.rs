@@ -4,6 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde_json::Value;
 
 use crate::{
     Agent, Audience, Call, Class, Covers, Digest, Grant, PolicyMode, Rights, Rule, RuleKind,
@@ -25,7 +26,7 @@ pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) ->
     let Some((tool, class)) = declared(session, &call.name) else {
         return Ruling::Unknown(format!("Tool not found: {}", call.name));
     };
-    let names = Names::of(call, tool);
+    let names = Names::of(call);
     if let Some(holder) = forbidden_by(session, agent, &names, class) {
         return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
     }
@@ -46,14 +47,16 @@ pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) ->
     }
 }
 
-/// The names a call goes by: as it was written, its own, and the plain tool it stands for. A
-/// rule or a right for any of them holds, so an alias opens no side door.
-struct Names<'a>([&'a str; 3]);
+/// The names a call goes by.
+struct Names<'a>(Vec<&'a str>);
 
 impl<'a> Names<'a> {
-    fn of(call: &'a Call, tool: &'a str) -> Names<'a> {
-        let kin = Tool::named(tool).map_or(tool, |tool| tool.kin().name());
-        Names([&call.name, tool, kin])
+    fn of(call: &'a Call) -> Names<'a> {
+        let background = call.arguments.get("async").and_then(Value::as_bool).unwrap_or(false);
+        let own = Tool::named(&call.name).into_iter().flat_map(|tool| tool.names(background));
+        let mut names: Vec<&'a str> = own.collect();
+        names.push(&call.name);
+        Names(names)
     }
 
     fn any(&self, test: impl Fn(&str) -> bool) -> bool {
@@ -103,7 +106,8 @@ fn subjects(session: &Session, call: &Call, class: Class) -> Subjects {
     let opaque = hides_something(&text, class);
     let text = match class {
         Class::Read | Class::Write => plain_path(&text),
-        Class::Exec | Class::Network | Class::Delegate => text,
+        Class::Exec => plain_command(&text),
+        Class::Network | Class::Delegate => text,
     };
     Subjects { parts: Vec::from([text]), opaque }
 }
@@ -125,8 +129,17 @@ fn hides_something(text: &str, class: Class) -> bool {
 }
 
 /// Characters with which a shell line can hold more than one command or value.
-const SHELL_MARKS: [char; 15] =
-    [';', '&', '|', '$', '`', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\', '#'];
+const SHELL_MARKS: &[char] = &[
+    ';', '&', '|', '$', '`', '<', '>', '(', ')', '{', '}', '[', ']', '\n', '\r', '\\', '#', '"',
+    '\'', '=', '~', '*', '?', '!',
+];
+
+/// ` /bin/rm  -rf x` is `rm -rf x`.
+fn plain_command(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let program = words.next().map(|word| word.rsplit('/').next().unwrap_or(word));
+    program.into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
 
 /// `./a//b` is `a/b`, so that a rule for one holds for the other.
 fn plain_path(path: &str) -> String {
@@ -293,6 +306,7 @@ mod tests {
             ("src/*", "src/../../etc/passwd", Class::Write, false),
             ("src/*", "src/a\0b", Class::Write, false),
         ];
+        assert_eq!(plain_command(" /bin/rm \t -rf x"), "rm -rf x");
         assert_eq!(plain_path("./a//./b"), "a/b");
         assert_eq!(plain_path("/a/b/"), "/a/b");
         for (pattern, text, class, expected) in cases {

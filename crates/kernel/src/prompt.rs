@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::{
-    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Make, Mode, Phase, Purpose, Session,
-    Time, Tool, attention, declared, headline, state_word,
+    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Phase, Purpose,
+    Session, Time, Tool, attention, declared, headline, state_word,
 };
 
 /// A model request, before any provider's wire format.
@@ -111,19 +111,28 @@ fn tools(session: &Session, agent: &Agent) -> Vec<String> {
         declared(session, name).is_some_and(|(tool, class)| agent.uses.allow(tool, class))
     });
     let own = Tool::offered().filter(|tool| match tool {
-        Tool::Complete | Tool::AskParent => !agent.is_main(),
+        Tool::Complete => !agent.is_main(),
+        Tool::AskParent => match agent.parent {
+            Some((_, Link::Note)) => true,
+            Some((_, Link::Result(_))) => may_ask(session, agent),
+            None => false,
+        },
         Tool::Make(Make::UseSkill) if agent.kind == Kind::Skill => false,
         Tool::Make(_) => may_delegate(agent, *tool),
         Tool::Wait | Tool::ListAgents | Tool::GetAgent | Tool::AgentEval | Tool::AgentClose => {
             [Make::SpawnAgent, Make::UseAgent].iter().any(|it| may_delegate(agent, Tool::Make(*it)))
         }
-        Tool::AskUser => agent.mode != Mode::Call && session.world.audience == Audience::Present,
+        Tool::AskUser => may_ask(session, agent),
     });
     declared_tools.cloned().chain(own.map(|tool| tool.name().into())).collect()
 }
 
+fn may_ask(session: &Session, agent: &Agent) -> bool {
+    agent.mode != Mode::Call && session.world.audience == Audience::Present
+}
+
 fn may_delegate(agent: &Agent, tool: Tool) -> bool {
-    agent.uses.allow(tool.name(), Class::Delegate)
+    tool.names(false).any(|name| agent.uses.allow(name, Class::Delegate))
 }
 
 fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
@@ -136,6 +145,9 @@ fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
         .take(CATALOGUE_ROWS_MAX)
         .filter_map(|(name, digest)| {
             let definition = session.world.definitions.get(digest)?;
+            if agent.kind == Kind::Skill && definition.kind == Kind::Skill {
+                return None;
+            }
             Some(format!("{name}: {}", headline(&definition.about, 160)))
         })
         .collect()

@@ -231,6 +231,8 @@ pub struct Agent {
     pub(crate) labels: BTreeMap<String, u32>,
     /// Where the people of its current exchange must be answered, where a channel is needed.
     pub(crate) reply_to: BTreeSet<String>,
+    /// The same while somebody at a face holds it on the floor.
+    pub(crate) reply_later: BTreeSet<String>,
     /// Its latest words, for rows and inspection.
     pub(crate) latest: String,
     /// Why its last exchange failed, until somebody speaks to it again.
@@ -495,6 +497,21 @@ impl Agent {
         matches!(self.phase, Phase::Ended)
     }
 
+    /// There is something its model has not answered: an unread note, or a last line that is
+    /// not the model's own.
+    pub(crate) fn has_reason_to_think(&self) -> bool {
+        let last = self.transcript.last();
+        self.readable().next().is_some()
+            || last.is_some_and(|line| !matches!(line.body, Body::Replied(_)))
+    }
+
+    /// The last thing it said in words.
+    pub(crate) fn last_words(&self) -> String {
+        let replies = self.transcript.iter().rev().filter_map(|line| line.reply());
+        let mut words = replies.filter(|reply| !reply.text.trim().is_empty());
+        words.next().map(|reply| reply.text.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn is_child_of(&self, id: AgentId) -> bool {
         self.parent.is_some_and(|(parent, _)| parent == id)
     }
@@ -531,6 +548,22 @@ impl Agent {
 
     pub(crate) fn is_paused(&self) -> bool {
         matches!(self.phase, Phase::Paused { .. })
+    }
+
+    /// The limit it stopped at, if it is not its own.
+    pub(crate) fn shared_breach(&self, id: AgentId) -> Option<Breach> {
+        match &self.phase {
+            Phase::Paused { why: Pause::Limit(breach), .. } if breach.of != Some(id) => {
+                Some(breach.clone())
+            }
+            Phase::Paused { .. }
+            | Phase::Queued
+            | Phase::Starting { .. }
+            | Phase::Thinking(_)
+            | Phase::Acting
+            | Phase::Resting
+            | Phase::Ended => None,
+        }
     }
 
     /// The ask that offers to continue it.

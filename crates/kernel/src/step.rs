@@ -97,7 +97,7 @@ impl Step<'_> {
 
     /// Opens an ask. A person who is on a channel gets it there too.
     fn open_ask(&mut self, agent: AgentId, call: Option<CallId>, to: AskTo, kind: AskKind) {
-        let words = ask_words(&self.session.path(agent), &kind);
+        let words = ask_words(&kind);
         let id = AskId(self.emit(Event::Asked { agent, call, to, kind: Box::new(kind) }).0);
         if to == AskTo::Person {
             self.post(agent, &words, Some(id));
@@ -123,7 +123,7 @@ impl Step<'_> {
             Phase::Acting => self.work(id),
             Phase::Queued if agent.turn.is_some() => self.work(id),
             Phase::Queued | Phase::Resting => {
-                if has_reason_to_think(agent) {
+                if agent.has_reason_to_think() {
                     self.begin_turn(id);
                 }
             }
@@ -170,24 +170,13 @@ impl Step<'_> {
 }
 
 /// An ask in words that make sense on a telephone.
-fn ask_words(path: &str, kind: &AskKind) -> String {
+fn ask_words(kind: &AskKind) -> String {
     let what = summary(kind);
     match kind {
         AskKind::Approval(it) => {
-            format!("{path} needs approval ({}): {what}\n{}", it.because, it.reason)
+            format!("needs approval ({}): {what}\n{}", it.because, it.reason)
         }
-        AskKind::Question { .. } => format!("{path} asks: {what}"),
-        AskKind::Continue { .. } | AskKind::Budget { .. } => format!("{path} stopped. {what}"),
+        AskKind::Question { .. } => format!("asks: {what}"),
+        AskKind::Continue { .. } | AskKind::Budget { .. } => format!("stopped. {what}"),
     }
-}
-
-/// There is something its model has not answered: an unread note, or a last line that is not
-/// the model's own.
-fn has_reason_to_think(agent: &Agent) -> bool {
-    use crate::message::Body;
-    agent.readable().next().is_some()
-        || agent.transcript.last().is_some_and(|line| match line.body {
-            Body::Told(_) | Body::Results(_) | Body::Summary(_) => true,
-            Body::Replied(_) => false,
-        })
 }

@@ -72,12 +72,13 @@ impl Tool {
         matches!(self, Tool::Make(_))
     }
 
-    /// The plain tool that another system's stands for: rules and rights for it hold here too.
-    pub(crate) fn kin(self) -> Tool {
-        match self {
-            Tool::Make(Make::SessionsSpawn) => Tool::Make(Make::CallRecipe),
-            Tool::Make(Make::SpawnInteractive) => Tool::Make(Make::UseAgent),
-            Tool::Make(Make::Delegate) => Tool::Make(Make::SpawnAgent),
+    /// Everything a tool goes by, and the plain tool that another system's stands for: a rule
+    /// or a right for any of the names holds, so an alias opens no side door.
+    pub(crate) fn names(self, background: bool) -> impl Iterator<Item = &'static str> {
+        let kin = match self {
+            Tool::Make(Make::SpawnInteractive) => Some(Make::UseAgent),
+            Tool::Make(Make::Delegate) if background => Some(Make::SpawnAgent),
+            Tool::Make(Make::SessionsSpawn | Make::Delegate) => Some(Make::CallRecipe),
             Tool::Make(_)
             | Tool::Wait
             | Tool::ListAgents
@@ -86,7 +87,9 @@ impl Tool {
             | Tool::AgentClose
             | Tool::Complete
             | Tool::AskUser
-            | Tool::AskParent => self,
-        }
+            | Tool::AskParent => None,
+        };
+        let mine = move |tool: Tool| tool == self || Some(tool) == kin.map(Tool::Make);
+        NAMES.into_iter().filter(move |(_, tool)| mine(*tool)).map(|(name, _)| name)
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         followers: Vec::new(),
         labels: BTreeMap::new(),
         reply_to,
+        reply_later: BTreeSet::new(),
         latest: String::new(),
         fault: None,
         end: None,
@@ -283,12 +284,14 @@ pub(super) fn compact(session: &mut Session, it: &Compaction) {
     disown(session, it.agent);
     ledger::charge(session, it.agent, &it.usage, it.micro_usd);
     let agent = &mut session[it.agent];
-    // What it was told last and has not answered is kept word for word.
-    let told = agent.transcript.pop().filter(|line| matches!(line.body, Body::Told(_)));
-    let body = Body::Summary(it.summary.clone());
-    agent.transcript = Vec::from([Arc::new(Line { seq, body })]);
-    agent.context_tokens = tokens(it.summary.len());
-    agent.transcript.extend(told);
+    // What it was told last is kept word for word for as long as it works on it.
+    let at_work = agent.transcript.last().is_some_and(|line| line.reply().is_none());
+    let mut told = agent.transcript.iter().rev().filter(|line| line.told_bytes() > 0);
+    let task = told.next().filter(|_| at_work).cloned();
+    let bytes = it.summary.len() + task.as_ref().map_or(0, |line| line.told_bytes());
+    let summary = Arc::new(Line { seq, body: Body::Summary(it.summary.clone()) });
+    agent.transcript = [summary].into_iter().chain(task).collect();
+    agent.context_tokens = tokens(bytes);
     agent.squeezed = true;
     enter(session, it.agent, Phase::Resting);
 }
@@ -323,9 +326,11 @@ pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
         agent.home = Mode::Worker;
         agent.parent = agent.parent.map(|(parent, _)| (parent, Link::Note));
     }
-    // Whoever pulled it there sits at a face.
+    // Whoever pulled it there sits at a face; those it works for are answered afterwards.
     if mode == Mode::Floor {
-        agent.reply_to.clear();
+        agent.reply_later.append(&mut agent.reply_to);
+    } else {
+        agent.reply_to.append(&mut agent.reply_later);
     }
     session.stack.retain(|on_stack| *on_stack != id);
     if mode == Mode::Floor {
@@ -349,6 +354,8 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     let agent = &mut session[id];
     agent.end = Some(Box::new(End { result: result.into(), receipt: receipt.clone(), at }));
     agent.transcript = Vec::new();
+    let unread = agent.inbox.iter().any(|(_, note)| note.is_from_person());
+    let people = agent.reply_to.clone();
     agent.inbox = VecDeque::new();
     agent.turn = None;
     agent.fault = None;
@@ -363,6 +370,11 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
         fanned_out = session[parent].live.is_empty().then_some(parent);
     }
     session.stack.retain(|on_stack| *on_stack != id);
+    // What people said to it and it did not read is answered by whoever has the floor now.
+    if unread {
+        let top = session.top();
+        session[top].reply_to.extend(people);
+    }
     session
         .grants
         .retain(|_, grant| grant.root != id && !(grant.fanout && Some(grant.root) == fanned_out));

@@ -14,7 +14,7 @@ use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
 use crate::{
     AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Digest,
     Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope, Seq,
-    Verdict, Who, Why, clip, declared, judge,
+    Source, Verdict, Who, Why, clip, declared, judge,
 };
 
 impl Step<'_> {
@@ -76,10 +76,7 @@ impl Step<'_> {
             }
             (AskKind::Continue { .. }, Verdict::Continue { text }) => {
                 if let Some(text) = text {
-                    let source = crate::message::Source::Person {
-                        channel: String::new(),
-                        sender: format!("{by}"),
-                    };
+                    let source = Source::Person { channel: String::new(), sender: format!("{by}") };
                     self.tell(ask.agent, source, clip(text, INPUT_BYTES_MAX));
                 }
                 self.go_on(ask.agent, by);
@@ -199,6 +196,13 @@ impl Step<'_> {
         let (agent, call) = (ask.agent, ask.call);
         let text = clip(text, INPUT_BYTES_MAX);
         let verdict = Verdict::Answer { text: text.clone() };
+        // A parent that was asked and did not answer must not answer once more.
+        if let (AskTo::Parent, Who::Person(person), Some((parent, _))) =
+            (ask.to, &by, self.session[agent].parent)
+        {
+            let text = format!("{person} answered its question: {text}");
+            self.tell(parent, Source::Child(agent), text);
+        }
         self.emit(Event::Settled { ask: id, verdict, by, input });
         if let Some(call) = call {
             self.give(agent, call, Output::ok(text));
@@ -213,15 +217,14 @@ impl Step<'_> {
         let verdict = Verdict::TopUp { micro_usd };
         self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
         self.emit(Event::ToppedUp { agent: whose, micro_usd });
-        self.emit(Event::Continued { agent: ask.agent, by: by.clone() });
-        self.ready.push_back(ask.agent);
+        self.go_on(ask.agent, by);
     }
 
     /// Nobody continues it: main just rests, anybody else ends there.
     fn give_up(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
         let agent = &self.session[ask.agent];
         let Phase::Paused { why, .. } = &agent.phase else { return };
-        let words = format!("{why}, not continued by {by}");
+        let words = format!("{why}, not continued");
         let text =
             message.as_ref().map_or_else(|| words.clone(), |said| format!("{words}: {said}"));
         let why = match why {
@@ -297,7 +300,7 @@ impl Step<'_> {
             let agent = &self.session[id];
             let waits = matches!(agent.phase, Phase::Resting) && agent.tally.turns > 0;
             if waits && agent.readable().next().is_none() && agent.live.is_empty() {
-                let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();
+                let text = agent.last_words();
                 self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
             }
         }

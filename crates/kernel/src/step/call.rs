@@ -134,6 +134,12 @@ impl Step<'_> {
 
     /// Gives a call its one result.
     pub(super) fn give(&mut self, id: AgentId, call: CallId, mut output: Output) {
+        // The model sees its own arguments in the history; it must know that others were used.
+        let edited = self.session[id].call(call).filter(|call| call.edited);
+        if let Some(call) = edited {
+            let words = format!("[the user changed the arguments to {}]", call.arguments);
+            output.text = format!("{words}\n{}", output.text);
+        }
         output.text = clip(output.text, RESULT_BYTES_MAX);
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
     }
@@ -144,17 +150,11 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn ran(&mut self, key: Key, mut output: Output) -> Result<(), Refusal> {
+    pub(super) fn ran(&mut self, key: Key, output: Output) -> Result<(), Refusal> {
         let Some(Owed::Tool(id, call)) = self.session.owed.get(&key) else {
             return Err(Refusal::Stale { key });
         };
         let (id, call) = (*id, *call);
-        // The model sees its own arguments in the history; it must know that others were used.
-        let ran = self.session[id].call(call);
-        if let Some(ran) = ran.filter(|ran| ran.edited) {
-            output.text =
-                format!("[the user changed the arguments to {}]\n{}", ran.arguments, output.text);
-        }
         self.give(id, call, output);
         self.ready.push_back(id);
         Ok(())

@@ -95,7 +95,7 @@ impl Step<'_> {
             unread: u32::try_from(agent.inbox.len()).unwrap_or(u32::MAX),
             active_ms: agent.account.clock.read(self.at),
         };
-        let words = format!("{label} ({id}) {}: {}", outcome.word(), headline(&result, 200));
+        let words = format!("{label} ({id}) {}, {:?}", outcome.word(), headline(&result, 200));
         self.emit(Event::Ended { agent: id, result, receipt: Box::new(receipt) });
         for follower in followers {
             if self.session[follower].has_ended() {
@@ -103,7 +103,7 @@ impl Step<'_> {
             }
             let free = self.session[follower].after.is_empty();
             if outcome != Outcome::Done {
-                self.tell(follower, Source::Runtime, format!("You come after {words}"));
+                self.tell(follower, Source::Runtime, format!("{words}, which you come after"));
             }
             if free {
                 self.line_up(follower);
@@ -122,7 +122,7 @@ impl Step<'_> {
             Link::Result(call) => {
                 let is_error = end.receipt.outcome != Outcome::Done;
                 let output = Output { text, is_error, handle, receipt, ..Output::default() };
-                self.emit(Event::Returned { agent: parent, call, output, reads: Vec::new() });
+                self.give(parent, call, output);
             }
             Link::Note => {
                 let note = Note { receipt, handle, ..Note::new(Source::Child(id), text) };

@@ -17,8 +17,8 @@ impl Step<'_> {
             Command::Back => self.back(by),
             Command::Done { text } => {
                 let top = self.on_floor()?;
-                let last = self.agent(top)?.last_reply().map(|reply| reply.text.clone());
-                let text = if text.trim().is_empty() { last.unwrap_or_default() } else { text };
+                let last = self.agent(top)?.last_words();
+                let text = if text.trim().is_empty() { last } else { text };
                 let text = clip(text, INPUT_BYTES_MAX);
                 self.finish(top, Outcome::Done, text, Why::EndedByPerson, by);
                 Ok(())
@@ -89,7 +89,7 @@ impl Step<'_> {
         let agent = &self.session[id];
         let waits = matches!(agent.phase, Phase::Resting) && agent.readable().next().is_none();
         if waits && agent.live.is_empty() && agent.tally.turns > 0 {
-            let text = agent.last_reply().map(|reply| reply.text.clone()).unwrap_or_default();
+            let text = agent.last_words();
             self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
         }
     }
@@ -107,7 +107,8 @@ impl Step<'_> {
             return Ok(());
         }
         let below: Vec<AgentId> = agent.live.iter().copied().collect();
-        let busy = agent.thought().is_some() || agent.turn.is_some() || !below.is_empty();
+        let at_work = !matches!(agent.phase, Phase::Resting | Phase::Paused { .. });
+        let busy = at_work || !below.is_empty();
         for child in below {
             self.stop(child, &text, by);
         }

@@ -183,7 +183,7 @@ impl Step<'_> {
 /// A label no other child of this parent ever had, and that nobody takes for an id.
 fn label_for(parent: &Agent, wanted: Option<&str>, name: &str) -> String {
     let wanted = wanted.unwrap_or(name).trim().replace('/', "-");
-    let is_id = wanted.strip_prefix('a').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let is_id = wanted.strip_prefix('a').unwrap_or(&wanted).parse::<u32>().is_ok();
     let wanted = if wanted.is_empty() || is_id { String::from(name) } else { wanted };
     let times = parent.labels.get(&wanted).copied().unwrap_or(0);
     let numbered = (times + 1..).map(|n| format!("{wanted}-{n}"));

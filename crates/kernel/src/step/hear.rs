@@ -164,7 +164,8 @@ impl Step<'_> {
     /// Drops what an agent is doing, without ending it: `interrupt`, and the cancel of main.
     pub(super) fn interrupt(&mut self, id: AgentId, words: &str, by: &Who) {
         let agent = &self.session[id];
-        if agent.thought().is_some() {
+        let in_line = matches!(agent.phase, Phase::Queued) && agent.after.is_empty();
+        if agent.thought().is_some() || (in_line && agent.turn.is_none()) {
             self.emit(Event::TurnDropped { agent: id, by: by.clone() });
         } else if agent.turn.is_some() {
             self.cancel_calls(id, words, by);

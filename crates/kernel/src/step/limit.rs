@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 
 use super::Step;
 use crate::{
-    Account, Agent, AgentId, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note, Outcome,
-    Pause, Phase, Purpose, Source, Spend, Timer, Who, Why,
+    Account, AgentId, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note, Outcome, Pause,
+    Phase, Purpose, Source, Spend, Timer, Who, Why,
 };
 
 impl Step<'_> {

@@ -170,6 +170,18 @@ impl Step<'_> {
 
     /// A paused agent goes on; the ask that offered it is settled.
     pub(super) fn go_on(&mut self, id: AgentId, by: &Who) {
+        let Some(breach) = self.session[id].shared_breach(id) else {
+            return self.go_on_alone(id, by);
+        };
+        // Others stopped at the same limit of the tree or of somebody above: one word for all.
+        for other in self.session.live_subtree(AgentId::MAIN) {
+            if other == id || self.session[other].shared_breach(other) == Some(breach.clone()) {
+                self.go_on_alone(other, by);
+            }
+        }
+    }
+
+    fn go_on_alone(&mut self, id: AgentId, by: &Who) {
         if let Some(ask) = self.session[id].pause_ask() {
             let verdict = Verdict::Continue { text: None };
             self.emit(Event::Settled { ask, verdict, by: by.clone(), input: None });
@@ -226,7 +238,12 @@ impl Step<'_> {
         let seconds = arguments.get("timeout_s").and_then(Value::as_u64);
         let seconds = seconds.unwrap_or(WAIT_DEFAULT_S).min(WAIT_MAX_S);
         let all = arguments.get("mode").and_then(Value::as_str) != Some("any");
-        let known = agents.iter().copied().filter(|id| self.needs_parent(*id)).collect();
+        let unread = |child: AgentId| {
+            let mut notes = self.session[id].inbox.iter();
+            notes.any(|(_, note)| note.source == Source::Child(child))
+        };
+        let known = agents.iter().copied().filter(|id| self.needs_parent(*id) && !unread(*id));
+        let known = known.collect();
         let wait = WaitFor { all, agents, known, until: self.at.plus_ms(seconds * 1_000) };
         self.emit(Event::Awaited { agent: id, call, wait });
         self.check_wait(id);

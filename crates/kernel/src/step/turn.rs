@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::{
     Agent, AgentId, Audience, Breach, Compaction, Event, Key, Mode, Outcome, Owed, Phase, Purpose,
-    Refusal, Reply, Spend, TurnStart, Why, clip, tokens,
+    Refusal, Reply, Spend, Tool, TurnStart, Why, clip, tokens,
 };
 
 impl Step<'_> {
@@ -191,7 +191,9 @@ fn bounded(mut reply: Reply) -> Reply {
     reply.text = clip(reply.text, REPLY_BYTES_MAX);
     reply.calls.truncate(CALLS_PER_REPLY_MAX);
     for call in &mut reply.calls {
-        if let Some(Value::String(result)) = call.arguments.get_mut("result") {
+        if Tool::named(&call.name) == Some(Tool::Complete)
+            && let Some(Value::String(result)) = call.arguments.get_mut("result")
+        {
             *result = clip(core::mem::take(result), ARGUMENT_BYTES_MAX / 2);
         }
         let bytes = size(&call.arguments);

@@ -91,8 +91,7 @@ impl Step<'_> {
                     clip(text.clone(), crate::limits::RESULT_BYTES_MAX)
                 ),
             };
-            let output = Output::error(text);
-            self.emit(Event::Returned { agent, call, output, reads: Vec::new() });
+            self.give(agent, call, Output::error(text));
             self.ready.push_back(agent);
         }
     }
