@@ -59,16 +59,16 @@ impl Session {
     fn check_owed(&self) -> Result<(), String> {
         for (key, owed) in &self.owed {
             let wanted = match owed {
-                Owed::Model(id) => self.agent(*id).is_some_and(|agent| {
-                    matches!(&agent.phase, Phase::Thinking(thought) if thought.key == *key)
-                }),
+                Owed::Model(id) => self.agent(*id).is_some_and(
+                    |agent| matches!(&agent.phase, Phase::Thinking(thought) if thought.key == *key),
+                ),
                 Owed::Setup(id) => self.agent(*id).is_some_and(
                     |agent| matches!(&agent.phase, Phase::Starting { key: at } if at == key),
                 ),
-                Owed::Tool(id, call) => self
-                    .agent(*id)
-                    .and_then(|agent| agent.call(*call))
-                    .is_some_and(|call| matches!(call.state, CallState::Running { key: at, .. } if at == *key)),
+                Owed::Tool(id, call) => {
+                    let state = self[*id].call(*call).map(|call| &call.state);
+                    matches!(state, Some(CallState::Running { key: at, .. }) if at == key)
+                }
                 Owed::Delivery(_) => true,
             };
             if !wanted {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub $inner);
 

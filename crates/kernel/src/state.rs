@@ -1,9 +1,10 @@
 //! The state of a session: everything that is true now, folded from its events. Waiting is a
 //! value in here, never a suspended stack. Only [`crate::apply`] changes it.
 
+mod agent;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,10 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, AgentLimits, Ask, AskId, Audience, Body, Breach, CallId, Closed, Definition, Digest,
-    Failure, Grant, InputId, Key, Kind, Line, Message, Mode, ModelSpec, Note, Outcome, Output,
-    Pause, PolicyMode, Purpose, Receipt, Reply, Rights, Rule, Seq, Source, Tally, Time, ToolSpec,
-    TreeLimits,
+    AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
+    Failure, Grant, InputId, Key, Kind, Line, Message, Mode, ModelSpec, Note, Output, Pause,
+    PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Tally, Time, ToolSpec, TreeLimits,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -451,163 +451,5 @@ impl Index<AgentId> for Session {
 impl IndexMut<AgentId> for Session {
     fn index_mut(&mut self, id: AgentId) -> &mut Agent {
         &mut self.agents[id.index()]
-    }
-}
-
-impl Agent {
-    #[must_use]
-    pub fn id(&self) -> AgentId {
-        self.id
-    }
-
-    #[must_use]
-    pub fn label(&self) -> &str {
-        &self.label
-    }
-
-    /// The name of the definition it was made from.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    #[must_use]
-    pub fn parent(&self) -> Option<AgentId> {
-        self.parent.map(|(parent, _)| parent)
-    }
-
-    #[must_use]
-    pub fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    /// Why its last exchange stopped short, until somebody speaks to it again.
-    #[must_use]
-    pub fn fault(&self) -> Option<&Pause> {
-        self.fault.as_ref()
-    }
-
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended)
-    }
-
-    /// There is something its model has not answered: an unread note, or a last line that is
-    /// not the model's own.
-    pub(crate) fn has_reason_to_think(&self) -> bool {
-        let last = self.transcript.last();
-        self.readable().next().is_some()
-            || last.is_some_and(|line| !matches!(line.body, Body::Replied(_)))
-    }
-
-    /// The last thing it said in words.
-    pub(crate) fn last_words(&self) -> String {
-        let replies = self.transcript.iter().rev().filter_map(|line| line.reply());
-        let mut words = replies.filter(|reply| !reply.text.trim().is_empty());
-        words.next().map(|reply| reply.text.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn is_child_of(&self, id: AgentId) -> bool {
-        self.parent.is_some_and(|(parent, _)| parent == id)
-    }
-
-    pub(crate) fn is_main(&self) -> bool {
-        self.id == AgentId::MAIN
-    }
-
-    /// Thinking, preparing or running a tool: what a slot is for and what a clock measures.
-    pub(crate) fn is_active(&self) -> bool {
-        match &self.phase {
-            Phase::Starting { .. } | Phase::Thinking(_) => true,
-            Phase::Acting => self.calls().any(Call::is_running),
-            Phase::Queued | Phase::Resting | Phase::Paused { .. } | Phase::Ended => false,
-        }
-    }
-
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.turn.iter().flat_map(|turn| &turn.calls)
-    }
-
-    pub(crate) fn call(&self, id: CallId) -> Option<&Call> {
-        self.calls().find(|call| call.id == id)
-    }
-
-    /// The first call without a result.
-    pub(crate) fn open_call(&self) -> Option<&Call> {
-        self.calls().find(|call| !call.has_returned())
-    }
-
-    pub(crate) fn thought(&self) -> Option<&Thought> {
-        if let Phase::Thinking(thought) = &self.phase { Some(thought) } else { None }
-    }
-
-    pub(crate) fn is_paused(&self) -> bool {
-        matches!(self.phase, Phase::Paused { .. })
-    }
-
-    /// The limit it stopped at, if it is not its own.
-    pub(crate) fn shared_breach(&self, id: AgentId) -> Option<Breach> {
-        match &self.phase {
-            Phase::Paused { why: Pause::Limit(breach), .. } if breach.of != Some(id) => {
-                Some(breach.clone())
-            }
-            Phase::Paused { .. }
-            | Phase::Queued
-            | Phase::Starting { .. }
-            | Phase::Thinking(_)
-            | Phase::Acting
-            | Phase::Resting
-            | Phase::Ended => None,
-        }
-    }
-
-    /// The ask that offers to continue it.
-    pub(crate) fn pause_ask(&self) -> Option<AskId> {
-        if let Phase::Paused { ask, .. } = &self.phase { *ask } else { None }
-    }
-
-    /// The model's last whole reply.
-    pub(crate) fn last_reply(&self) -> Option<&Reply> {
-        self.transcript
-            .iter()
-            .rev()
-            .find_map(|line| if let Body::Replied(reply) = &line.body { Some(reply) } else { None })
-    }
-
-    /// Notes it may read now. While a person holds it on the floor, its parent's words wait.
-    pub(crate) fn readable(&self) -> impl Iterator<Item = &(Seq, Note)> {
-        let held = self.mode == Mode::Floor && self.home != Mode::Floor;
-        self.inbox.iter().filter(move |(_, note)| !(held && note.source == Source::Parent))
-    }
-
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        self.end.as_ref().map(|end| end.receipt.outcome)
-    }
-
-    pub(crate) fn name_and_id(&self) -> String {
-        format!("{} ({})", self.label, self.id)
-    }
-}
-
-impl Call {
-    pub(crate) fn asked(&self) -> Option<AskId> {
-        if let CallState::Asked(ask) = self.state { Some(ask) } else { None }
-    }
-
-    pub(crate) fn awaiting(&self) -> Option<&WaitFor> {
-        if let CallState::Awaiting(wait) = &self.state { Some(wait) } else { None }
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state, CallState::Running { .. })
-    }
-
-    pub(crate) fn has_returned(&self) -> bool {
-        matches!(self.state, CallState::Returned(_))
     }
 }

@@ -2,6 +2,11 @@
 //! `?` query. `UPDATE=1 cargo test -p locum-kernel --test scenarios` rewrites the expectations;
 //! read the difference before you keep it. `scenarios/README.md` explains the language.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an observer names only the variants it looks at"
+)]
+
 mod laws;
 mod stage;
 
@@ -85,11 +90,11 @@ fn every_scenario_holds() {
 fn difference(expected: &str, found: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), found.lines().collect());
     let at = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i)).unwrap_or(0);
-    let show = |lines: &[&str], mark: &str| {
-        let part = lines.iter().skip(at).take(8);
-        part.map(|line| format!("  {mark} {line}\n")).collect::<String>()
+    let show = |lines: &[&str], from: usize, many: usize, mark: &str| {
+        let part = lines.iter().skip(from).take(many);
+        part.map(|line| format!("  {mark} {line}")).collect::<Vec<_>>().join("\n")
     };
-    let before = a.iter().take(at).rev().take(4).rev();
-    let before: String = before.map(|line| format!("    {line}\n")).collect();
-    format!("line {}:\n{before}{}{}", at + 1, show(&a, "-"), show(&b, "+"))
+    let before = show(&a, at.saturating_sub(4), at.min(4), " ");
+    let (expected, found) = (show(&a, at, 8, "-"), show(&b, at, 8, "+"));
+    format!("line {}:\n{before}\n{expected}\n{found}", at + 1)
 }

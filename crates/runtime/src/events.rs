@@ -145,7 +145,7 @@ impl Teller {
             }
             Event::Heard { agent, note } => self.heard(telling, *agent, note),
             Event::Spawned(spawn) => self.spawned(telling, spawn),
-            Event::TurnBegan { agent, purpose, .. } => self.turn_began(telling, *agent, *purpose),
+            Event::TurnBegan(turn) => self.turn_began(telling, turn.agent, turn.purpose),
             Event::Replied { agent, reply } => self.replied(telling, *agent, seq, reply),
             Event::Retrying(it) => {
                 self.retrying(telling, it.agent, it.attempt, it.not_before, &it.failure);
@@ -278,7 +278,7 @@ impl Teller {
         let cards = view(telling.after, telling.at).asks;
         let card = cards.into_iter().find(|card| card.id == id);
         let (input, options) = match kind {
-            AskKind::Approval { arguments, .. } => (Some(arguments.clone()), Vec::new()),
+            AskKind::Approval(it) => (Some(it.arguments.clone()), Vec::new()),
             AskKind::Question { options, .. } => (None, options.clone()),
             AskKind::Continue { .. } | AskKind::Budget { .. } => (None, Vec::new()),
         };
@@ -308,7 +308,7 @@ impl Teller {
         by: &Who,
     ) {
         let (decision, scope, message) = match verdict {
-            Verdict::Allow { scope, .. } => ("allow", Some(*scope), None),
+            Verdict::Allow(allow) => ("allow", Some(allow.scope), None),
             Verdict::Deny { message } => ("deny", None, message.clone()),
             Verdict::Answer { text } => ("answer", None, Some(text.clone())),
             Verdict::Continue { text } => ("continue", None, text.clone()),

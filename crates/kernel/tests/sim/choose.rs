@@ -45,7 +45,7 @@ impl Chooser {
     /// `None` when a tired world has come to rest.
     pub(crate) fn next(&mut self, world: &World, tired: bool) -> Option<Act> {
         if tired {
-            return self.wind_down(world);
+            return wind_down(world);
         }
         let due: Vec<&Effect> = world.effects().filter(|effect| world.is_due(effect)).collect();
         Some(match self.rng.below(100) {
@@ -62,50 +62,6 @@ impl Chooser {
             86..=88 => Act::Crash { lost: self.rng.below(2) == 0 },
             _ => Act::Pass(*self.rng.pick(&[1, 500, 3_000, 20_000, 70_000])),
         })
-    }
-
-    /// People answer everything, models finish, tools return; whoever is left is sent home.
-    fn wind_down(&mut self, world: &World) -> Option<Act> {
-        let session = &world.session;
-        if let Some(effect) = world.effects().find(|effect| world.is_due(effect)) {
-            return Some(match effect {
-                Effect::CallModel { agent, .. } => Act::Reply(*agent, self.last_words(*agent)),
-                Effect::RunTool { agent, .. } => Act::Ran(*agent, 0, Output::ok("fine")),
-                Effect::Prepare { agent, .. } => Act::Prepared(*agent, None),
-                Effect::Deliver { .. } => Act::Delivered(None),
-            });
-        }
-        if let Some(effect) = world.effects().next() {
-            let wait = match effect {
-                Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
-                    not_before.since(world.now)
-                }
-                Effect::RunTool { .. } | Effect::Prepare { .. } => 0,
-            };
-            return Some(Act::Pass(wait.max(1)));
-        }
-        if session.asks().next().is_some() {
-            let deny = Verdict::Deny { message: None };
-            return Some(Act::Answer(0, deny, false));
-        }
-        if let Some(at) = locum_kernel::deadline(&world.session) {
-            return Some(Act::Pass(at.since(world.now).max(1)));
-        }
-        if session.stack().len() > 1 {
-            return Some(Act::Command(Command::Back));
-        }
-        let left = session.agents().iter().skip(1).find(|agent| !agent.has_ended());
-        left.map(|agent| Act::Command(Command::Cancel { agent: agent.id(), why: "home".into() }))
-    }
-
-    fn last_words(&mut self, agent: AgentId) -> Reply {
-        let calls = if agent == AgentId::MAIN {
-            Vec::new()
-        } else {
-            vec![call("complete", json!({ "result": "done" }))]
-        };
-        let usage = Usage { input: 50, output: 5, ..Usage::default() };
-        Reply { text: "fine".into(), calls, usage, ..Reply::default() }
     }
 
     fn message(&mut self, world: &World) -> Message {
@@ -277,4 +233,48 @@ impl Chooser {
 
 fn call(name: &str, arguments: Value) -> Use {
     Use { name: name.into(), arguments, subjects: None }
+}
+
+fn last_words(agent: AgentId) -> Reply {
+    let calls = if agent == AgentId::MAIN {
+        Vec::new()
+    } else {
+        vec![call("complete", json!({ "result": "done" }))]
+    };
+    let usage = Usage { input: 50, output: 5, ..Usage::default() };
+    Reply { text: "fine".into(), calls, usage, ..Reply::default() }
+}
+
+/// People answer everything, models finish, tools return; whoever is left is sent home.
+fn wind_down(world: &World) -> Option<Act> {
+    let session = &world.session;
+    if let Some(effect) = world.effects().find(|effect| world.is_due(effect)) {
+        return Some(match effect {
+            Effect::CallModel { agent, .. } => Act::Reply(*agent, last_words(*agent)),
+            Effect::RunTool { agent, .. } => Act::Ran(*agent, 0, Output::ok("fine")),
+            Effect::Prepare { agent, .. } => Act::Prepared(*agent, None),
+            Effect::Deliver { .. } => Act::Delivered(None),
+        });
+    }
+    if let Some(effect) = world.effects().next() {
+        let wait = match effect {
+            Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
+                not_before.since(world.now)
+            }
+            Effect::RunTool { .. } | Effect::Prepare { .. } => 0,
+        };
+        return Some(Act::Pass(wait.max(1)));
+    }
+    if session.asks().next().is_some() {
+        let deny = Verdict::Deny { message: None };
+        return Some(Act::Answer(0, deny, false));
+    }
+    if let Some(at) = locum_kernel::deadline(&world.session) {
+        return Some(Act::Pass(at.since(world.now).max(1)));
+    }
+    if session.stack().len() > 1 {
+        return Some(Act::Command(Command::Back));
+    }
+    let left = session.agents().iter().skip(1).find(|agent| !agent.has_ended());
+    left.map(|agent| Act::Command(Command::Cancel { agent: agent.id(), why: "home".into() }))
 }

@@ -3,7 +3,7 @@
 
 use locum_kernel::{
     AgentId, AskId, AskKind, CallId, Class, Config, Effect, Entry, Event, InputId, Key, Message,
-    Mode, PolicyMode, Rights, Seq, Session, Source, Urgency, Verdict, errand,
+    Mode, Note, PolicyMode, Rights, Seq, Session, Source, Urgency, Verdict, errand,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,19 +71,7 @@ impl Laws {
                 }
             }
             Event::Dropped { input, .. } => self.took(*input)?,
-            Event::Heard { agent, note } => {
-                if let Some(input) = note.input {
-                    self.took(input)?;
-                    self.heard_plain.push(input);
-                }
-                if let (Source::Child(child), Some(_)) = (&note.source, &note.receipt) {
-                    *self.child_notes.entry(*child).or_default() += 1;
-                    let parent = self.parents.get(child).map(|(parent, _)| *parent);
-                    if parent != Some(*agent) {
-                        return Err(format!("the result of {child} went to {agent}"));
-                    }
-                }
-            }
+            Event::Heard { agent, note } => self.heard(*agent, note)?,
             Event::Spawned(spawn) => {
                 self.rights.insert(spawn.agent, spawn.uses.clone());
                 if let Some(parent) = spawn.parent {
@@ -124,12 +112,25 @@ impl Laws {
                     return Err(format!("{call} has two results"));
                 }
             }
-            Event::Ended { agent, .. } => {
-                if !self.ended.insert(*agent) {
-                    return Err(format!("{agent} has two receipts"));
-                }
+            Event::Ended { agent, .. } if !self.ended.insert(*agent) => {
+                return Err(format!("{agent} has two receipts"));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, agent: AgentId, note: &Note) -> Result<(), String> {
+        if let Some(input) = note.input {
+            self.took(input)?;
+            self.heard_plain.push(input);
+        }
+        if let (Source::Child(child), Some(_)) = (&note.source, &note.receipt) {
+            *self.child_notes.entry(*child).or_default() += 1;
+            let parent = self.parents.get(child).map(|(parent, _)| *parent);
+            if parent != Some(agent) {
+                return Err(format!("the result of {child} went to {agent}"));
+            }
         }
         Ok(())
     }
@@ -157,8 +158,9 @@ impl Laws {
             return Err(format!("{agent} started {name} beyond its rights"));
         }
         let free = match (self.mode, class) {
-            (_, Class::Read | Class::Delegate) | (Some(PolicyMode::Auto), _) => true,
-            (Some(PolicyMode::Edits), Class::Write) => true,
+            (_, Class::Read | Class::Delegate)
+            | (Some(PolicyMode::Auto), _)
+            | (Some(PolicyMode::Edits), Class::Write) => true,
             (Some(PolicyMode::Plan), _) => return Err(format!("{name} started in plan mode")),
             _ => false,
         };

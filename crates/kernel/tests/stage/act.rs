@@ -154,12 +154,11 @@ impl Stage {
     /// `allow builder fanout`, `allow builder edit {…} by web`, `deny builder "why"` …
     fn verdict(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {
         let (name, mut rest) = word(rest);
-        let ask = match name.strip_prefix('q').and_then(|id| id.parse().ok()) {
-            Some(id) => AskId(id),
-            None => {
-                let agent = self.agent(name)?;
-                *self.ask_ids.get(&agent).ok_or("it never asked")?
-            }
+        let ask = if let Some(id) = name.strip_prefix('q').and_then(|id| id.parse().ok()) {
+            AskId(id)
+        } else {
+            let agent = self.agent(name)?;
+            *self.ask_ids.get(&agent).ok_or("it never asked")?
         };
         let (mut by, mut seen) = (Who::Person("user".into()), None);
         let (mut scope, mut arguments, mut pattern, mut expires) = (Scope::Once, None, None, None);

@@ -386,7 +386,8 @@ fn receipt(it: &Receipt) -> String {
 fn full_receipt(it: &Receipt) -> String {
     let tally = &it.tally;
     format!(
-        "{}; {} turns, {} calls, {} denied, deeds {:?}, {} pending, {} of its own, {} in its tree, {}ms",
+        "{}; {} turns, {} calls, {} denied, deeds {:?}, {} pending, {} of its own, {} in its \
+         tree, {}ms",
         receipt(it),
         tally.turns,
         tally.calls,
