@@ -245,6 +245,10 @@ impl Step<'_> {
     pub(super) fn ask_again(&mut self) {
         let asks: Vec<Ask> = self.session.asks.values().cloned().collect();
         for ask in asks {
+            // The end of one agent may have withdrawn the asks of others.
+            if !self.session.asks.contains_key(&ask.id) {
+                continue;
+            }
             let absent = self.session.world.audience == Audience::Absent;
             match ask.kind {
                 AskKind::Approval(_) => {

@@ -2,8 +2,8 @@
 
 use super::world::{Act, World};
 use locum_kernel::{
-    AgentId, Allow, AskKind, Class, Command, Effect, Failure, FailureKind, Message, Output, Reply,
-    Rights, Scope, To, Urgency, Usage, Use, Verdict,
+    AgentId, Allow, AskKind, Audience, Class, Command, Effect, Failure, FailureKind, Message,
+    Output, PolicyMode, Reply, Rights, Scope, To, Urgency, Usage, Use, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -60,6 +60,13 @@ impl Chooser {
             82 => Act::EditInput(self.rng.index(4)),
             83..=85 => Act::Echo(self.rng.index(64)),
             86..=88 => Act::Crash { lost: self.rng.below(2) == 0 },
+            89 => {
+                let audience = *self.rng.pick(&[Audience::Present, Audience::Absent]);
+                let modes =
+                    [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::Plan, PolicyMode::Auto];
+                let slots = u32::try_from(self.rng.below(3)).unwrap_or(0) + 1;
+                Act::Configure(audience, *self.rng.pick(&modes), slots)
+            }
             _ => Act::Pass(*self.rng.pick(&[1, 500, 3_000, 20_000, 70_000])),
         })
     }

@@ -2,8 +2,8 @@
 //! state: it only reads entries and sees effects start.
 
 use locum_kernel::{
-    AgentId, AskId, AskKind, CallId, Class, Config, Effect, Entry, Event, InputId, Key, Message,
-    Mode, Note, PolicyMode, Rights, Seq, Session, Source, Urgency, Verdict, errand,
+    AgentId, AskId, AskKind, CallId, Change, Class, Config, Effect, Entry, Event, InputId, Key,
+    Message, Mode, Note, PolicyMode, Rights, Seq, Session, Source, Urgency, Verdict, errand,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +71,13 @@ impl Laws {
                 }
             }
             Event::Dropped { input, .. } => self.took(*input)?,
+            Event::Configured { changes } => {
+                let modes = changes.iter().filter_map(|change| match change {
+                    Change::Mode(mode) => Some(*mode),
+                    _ => None,
+                });
+                self.mode = modes.last().or(self.mode);
+            }
             Event::Heard { agent, note } => self.heard(*agent, note)?,
             Event::Spawned(spawn) => {
                 self.rights.insert(spawn.agent, spawn.uses.clone());
@@ -96,8 +103,15 @@ impl Laws {
                     self.heard_plain.push(*input);
                 }
                 let call = self.asked.remove(ask).ok_or(format!("{ask} was settled twice"))?;
-                if let (Verdict::Allow(_), Some(call)) = (verdict, call) {
-                    self.allowed.insert(call);
+                match (verdict, call) {
+                    (Verdict::Allow(_), Some(call)) => {
+                        self.allowed.insert(call);
+                    }
+                    // It was asked under rules that no longer hold, and is judged afresh.
+                    (Verdict::Withdrawn { .. }, Some(call)) => {
+                        self.ever_asked.remove(&call);
+                    }
+                    _ => {}
                 }
             }
             Event::Granted { grant } => {

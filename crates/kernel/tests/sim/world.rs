@@ -28,6 +28,8 @@ pub(crate) enum Act {
     /// An answer to something that was owed once.
     Echo(usize),
     Pass(u64),
+    /// The world is configured otherwise: who is there, what is free, how many slots.
+    Configure(Audience, PolicyMode, u32),
     /// The process dies after its last append, or, if `lost`, before the next one.
     Crash {
         lost: bool,
@@ -134,6 +136,12 @@ impl World {
                 self.now = self.now.plus_ms(*ms);
                 let due = locum_kernel::deadline(&self.session).is_some_and(|at| at <= self.now);
                 if due { self.input(Input::Ticked) } else { Ok(()) }
+            }
+            Act::Configure(audience, mode, slots) => {
+                self.config.audience = *audience;
+                self.config.mode = *mode;
+                self.config.limits.slots = *slots;
+                self.input(Input::Configured(Box::new(self.config.clone())))
             }
             Act::Crash { lost: true } => {
                 self.lose_next = true;
