@@ -61,6 +61,23 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// One that may do everything and says nothing, to be narrowed and filled in.
+    #[must_use]
+    pub fn new(name: &str, kind: Kind) -> Definition {
+        Definition {
+            name: name.into(),
+            kind,
+            about: String::new(),
+            instructions: String::new(),
+            model: None,
+            ceiling: Rights::all(),
+            uses: Rights::all(),
+            limits: AgentLimits::default(),
+            parallel_reads: false,
+            setup: false,
+        }
+    }
+
     /// A definition's identity is its content.
     #[must_use]
     pub fn digest(&self) -> Digest {

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use locum_journal::Sqlite;
 use locum_kernel::{
-    AgentLimits, Audience, Config, Definition, Input, Kind, Message, PolicyMode, Rights, To,
-    TreeLimits, Urgency,
+    Audience, Config, Definition, Input, Kind, Message, PolicyMode, To, TreeLimits, Urgency,
 };
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::driver::{Driver, World};
@@ -133,18 +132,7 @@ fn config(key: &str, model: &str, approvals: Approvals, script: &Script) -> Conf
 }
 
 fn definition(name: &str, kind: Kind) -> Definition {
-    Definition {
-        name: name.to_owned(),
-        kind,
-        about: "from the script".into(),
-        instructions: String::new(),
-        model: None,
-        ceiling: Rights::all(),
-        uses: Rights::all(),
-        limits: AgentLimits::default(),
-        parallel_reads: false,
-        setup: false,
-    }
+    Definition { about: "from the script".into(), ..Definition::new(name, kind) }
 }
 
 fn message(text: String) -> Message {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use locum_journal::{Error, Journal, Memory};
 use locum_kernel::{
-    AgentLimits, Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode,
-    Rights, Seq, Time, To, TreeLimits, Urgency,
+    Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
+    TreeLimits, Urgency,
 };
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{self, Driver, World};
@@ -144,29 +144,17 @@ fn live(journal: &mut Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>
 }
 
 fn config(script: &Script) -> Config {
-    let definition = |name: &str, kind| Definition {
-        name: name.into(),
-        kind,
-        about: String::new(),
-        instructions: String::new(),
-        model: None,
-        ceiling: Rights::all(),
-        uses: Rights::all(),
-        limits: AgentLimits::default(),
-        parallel_reads: false,
-        setup: false,
-    };
     let named = script.names().filter(|name| *name != "main");
     Config {
         session: "test".into(),
-        main: definition("main", Kind::Main),
+        main: Definition::new("main", Kind::Main),
         model: "script:test.yaml".into(),
         audience: Audience::Absent,
         mode: PolicyMode::Ask,
         rules: Vec::new(),
         limits: TreeLimits::default(),
         tools: Vec::new(),
-        definitions: named.map(|name| definition(name, Kind::Agent)).collect(),
+        definitions: named.map(|name| Definition::new(name, Kind::Agent)).collect(),
         models: BTreeMap::new(),
     }
 }

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use super::Step;
 use crate::{
-    AgentId, AgentLimits, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind,
-    Mode, Output, Owed, Refusal, Rights, Session, Spawn, clip,
+    AgentId, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind, Mode, Output,
+    Owed, Refusal, Rights, Session, Spawn, clip,
 };
 
 /// The name `sessions_spawn` uses: a silent reader.
@@ -18,16 +18,12 @@ pub(super) const READER: &str = "reader";
 /// Read-only research: no writing, no commands, no network, nobody below it.
 fn reader() -> Definition {
     Definition {
-        name: READER.into(),
-        kind: Kind::Agent,
         about: "reads and searches, changes nothing, answers once".into(),
         instructions: "Find what is asked for with your read-only tools and answer with it.".into(),
-        model: None,
         ceiling: Rights::only(&[Class::Read]),
         uses: Rights::only(&[Class::Read]),
-        limits: AgentLimits::default(),
         parallel_reads: true,
-        setup: false,
+        ..Definition::new(READER, Kind::Agent)
     }
 }
 

@@ -72,11 +72,11 @@ impl Laws {
             }
             Event::Dropped { input, .. } => self.took(*input)?,
             Event::Configured { changes } => {
-                let modes = changes.iter().filter_map(|change| match change {
+                let mut modes = changes.iter().filter_map(|change| match change {
                     Change::Mode(mode) => Some(*mode),
                     _ => None,
                 });
-                self.mode = modes.last().or(self.mode);
+                self.mode = modes.next_back().or(self.mode);
             }
             Event::Heard { agent, note } => self.heard(*agent, note)?,
             Event::Spawned(spawn) => {

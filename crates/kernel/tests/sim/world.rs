@@ -340,16 +340,13 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
     let uses = if own { some(rng) } else { Rights::all() };
     let model = (rng.below(3) == 0).then(|| "other/model".to_string());
     Definition {
-        name: name.into(),
-        kind,
-        about: String::new(),
-        instructions: String::new(),
         model,
         ceiling,
         uses,
         limits,
         parallel_reads: parallel,
         setup,
+        ..Definition::new(name, kind)
     }
 }
 

@@ -3,22 +3,15 @@
 use super::Stage;
 use super::words::{duration_ms, json, micro_usd, word};
 use locum_kernel::{
-    AgentLimits, Audience, Class, Config, Definition, Kind, ModelSpec, PolicyMode, Rights, Rule,
-    RuleKind, ToolSpec, TreeLimits,
+    Audience, Class, Config, Definition, Kind, ModelSpec, PolicyMode, Rights, Rule, RuleKind,
+    ToolSpec, TreeLimits,
 };
 
 pub(crate) fn definition(name: &str, kind: Kind) -> Definition {
     Definition {
-        name: name.into(),
-        kind,
         about: format!("about {name}"),
         instructions: format!("You are {name}."),
-        model: None,
-        ceiling: Rights::all(),
-        uses: Rights::all(),
-        limits: AgentLimits::default(),
-        parallel_reads: false,
-        setup: false,
+        ..Definition::new(name, kind)
     }
 }
 
