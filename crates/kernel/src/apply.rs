@@ -207,7 +207,8 @@ fn expect_answer(session: &mut Session, id: AgentId, note: &Note, heard: Option<
             session.agent(*child).map(|child| child.reply_to.clone()).unwrap_or_default()
         }
         Source::Person { .. } => {
-            heard.and_then(|heard| heard.message.reply_to).into_iter().collect()
+            let heard = heard.and_then(|heard| heard.message.reply_to);
+            heard.into_iter().chain(note.reply_to.iter().cloned()).collect()
         }
         Source::Brief | Source::Parent | Source::Runtime => return,
     };

@@ -199,8 +199,9 @@ fn describe(session: &Session, agent: &Agent, now: Time) -> Described {
                         None
                     }
                 });
-            // A parent that waits for it cannot act; a worker's can.
-            let parent_acts = matches!(agent.parent, Some((_, Link::Note)));
+            // A parent that waits for it, or whom the same limit binds, cannot act.
+            let bound = |id| agent.breach().is_some_and(|breach| session.binds(breach, id));
+            let parent_acts = matches!(agent.parent, Some((id, Link::Note)) if !bound(id));
             let act = match (budget, ask) {
                 (Some(args), _) => action("top_up", args, "its budget is used up"),
                 (None, Some(ask)) if !parent_acts => {

@@ -69,8 +69,9 @@ pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};
 // The kernel's own words, so that every file says `use crate::{…}`.
 pub(crate) use apply::{dedupe_key, provider_of, tokens};
 pub(crate) use digest::mix;
+pub(crate) use message::short;
 pub(crate) use owed::starts_at;
-pub(crate) use policy::{Ruling, declared, judge};
+pub(crate) use policy::{Ruling, declared, judge, ruling};
 pub(crate) use state::{
     Account, Call, CallState, Delivery, End, Link, Owed, Phase, Thought, Timer, Tree, Turn, Waiting,
 };

@@ -2,6 +2,11 @@
 
 /// Longest message a person or channel may send. Longer text belongs in a file.
 pub const INPUT_BYTES_MAX: usize = 256 * 1024;
+/// Longest cause of a failure and reason of a person.
+pub const CAUSE_BYTES_MAX: usize = 2_000;
+/// Longest name of a channel, sender, message or address, and of an agent.
+pub const NAME_BYTES_MAX: usize = 1_000;
+pub const LABEL_BYTES_MAX: usize = 64;
 /// Longest tool or child result kept inline; the edge spills what is longer and gives a handle.
 pub const RESULT_BYTES_MAX: usize = 32 * 1024;
 /// Longest text of one model reply. No provider emits this much; more is a broken stream.

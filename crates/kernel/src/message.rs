@@ -2,6 +2,7 @@
 //! calls, and the transcript made of them.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -103,12 +104,15 @@ pub struct Note {
     /// Where the whole text can be read, if it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
+    /// Where those who said it must be answered, when it was passed on from somebody who ended.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub reply_to: BTreeSet<String>,
 }
 
 impl Note {
     #[must_use]
     pub fn new(source: Source, text: String) -> Note {
-        Note { source, text, input: None, receipt: None, handle: None }
+        Note { source, text, input: None, receipt: None, handle: None, reply_to: BTreeSet::new() }
     }
 
     pub(crate) fn is_from_person(&self) -> bool {
@@ -250,6 +254,11 @@ pub fn clip(text: String, max: usize) -> String {
     let tail = ceil_boundary(&text, text.len() - max / 4);
     let cut = tail - head;
     alloc::format!("{}\n[… {cut} bytes cut …]\n{}", &text[..head], &text[tail..])
+}
+
+/// A cause or a reason, as long as anybody reads one.
+pub(crate) fn short(text: String) -> String {
+    clip(text, crate::limits::CAUSE_BYTES_MAX)
 }
 
 /// The first line of a text, shortened to fit a row.

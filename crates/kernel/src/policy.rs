@@ -23,6 +23,17 @@ pub(crate) enum Ruling {
 }
 
 pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) -> Ruling {
+    let ruling = ruling(session, agent, call, now);
+    match &ruling {
+        Ruling::Ask(why) if session.world.audience == Audience::Absent => {
+            Ruling::Deny(format!("denied: {why}, and nobody is there to ask"))
+        }
+        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
+    }
+}
+
+/// The same, whether or not anybody is there to be asked: for a call somebody has approved.
+pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -> Ruling {
     let Some((tool, class)) = declared(session, &call.name) else {
         return Ruling::Unknown(format!("Tool not found: {}", call.name));
     };
@@ -33,18 +44,8 @@ pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) ->
     let subjects = subjects(session, call, class);
     let ruled = by_rules(&session.world.rules, agent, &names, class, &subjects);
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class));
-    match ruling {
-        Ruling::Ask(why) => {
-            if session.grants.values().any(|grant| covers(session, grant, agent, call, now)) {
-                Ruling::Allow
-            } else if session.world.audience == Audience::Absent {
-                Ruling::Deny(format!("denied: {why}, and nobody is there to ask"))
-            } else {
-                Ruling::Ask(why)
-            }
-        }
-        Ruling::Allow | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
-    }
+    let granted = || session.grants.values().any(|grant| covers(session, grant, agent, call, now));
+    if matches!(ruling, Ruling::Ask(_)) && granted() { Ruling::Allow } else { ruling }
 }
 
 /// The names a call goes by.
@@ -97,19 +98,21 @@ fn forbidden_by(session: &Session, agent: &Agent, names: &Names, class: Class) -
 
 /// What rules are matched against: what the edge's parser found, or the subject argument.
 fn subjects(session: &Session, call: &Call, class: Class) -> Subjects {
-    if let Some(parts) = &call.subjects {
-        return Subjects { parts: parts.clone(), opaque: false };
+    let plain = |text: &str| match class {
+        Class::Read | Class::Write => plain_path(text),
+        Class::Exec => plain_command(text),
+        Class::Network | Class::Delegate => text.into(),
+    };
+    // A parser that found nothing has said nothing: no part would match every allow.
+    if let Some(parts) = call.subjects.as_ref().filter(|parts| !parts.is_empty()) {
+        let parts = parts.iter().map(|part| plain(part)).collect();
+        return Subjects { parts, opaque: false };
     }
     let key = session.world.tools.get(&call.name).and_then(|tool| tool.subject.as_deref());
     let named = key.and_then(|key| call.arguments.get(key)).and_then(|value| value.as_str());
     let text = named.map_or_else(|| format!("{}", call.arguments), String::from);
     let opaque = hides_something(&text, class);
-    let text = match class {
-        Class::Read | Class::Write => plain_path(&text),
-        Class::Exec => plain_command(&text),
-        Class::Network | Class::Delegate => text,
-    };
-    Subjects { parts: Vec::from([text]), opaque }
+    Subjects { parts: Vec::from([plain(&text)]), opaque }
 }
 
 struct Subjects {
@@ -290,6 +293,20 @@ mod tests {
         for (pattern, text, expected) in cases {
             assert_eq!(matches(pattern, text), expected, "{pattern:?} against {text:?}");
         }
+    }
+
+    #[test]
+    fn a_parser_that_found_nothing_opens_no_door() {
+        let call = Call {
+            id: crate::CallId { turn: crate::Seq(1), index: 0 },
+            name: "exec".into(),
+            arguments: alloc::sync::Arc::new(serde_json::json!({ "command": "rm -rf /" })),
+            subjects: Some(Vec::new()),
+            edited: false,
+            state: crate::CallState::Pending,
+        };
+        let subjects = subjects(&Session::new(), &call, Class::Exec);
+        assert!(!subjects.parts.is_empty() && subjects.opaque);
     }
 
     #[test]

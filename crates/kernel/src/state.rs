@@ -146,7 +146,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn read(&self, now: Time) -> u64 {
-        self.ms + self.running_since.map_or(0, |since| now.since(since))
+        self.ms.saturating_add(self.running_since.map_or(0, |since| now.since(since)))
     }
 
     /// From the moment it began to run until its timer.
@@ -401,6 +401,11 @@ impl Session {
             at = self.agent(id).and_then(|agent| agent.parent.map(|(parent, _)| parent));
         }
         false
+    }
+
+    /// Whether a limit holds for an agent too: it is the tree's, its own, or of somebody above.
+    pub(crate) fn binds(&self, breach: &Breach, id: AgentId) -> bool {
+        breach.of.is_none_or(|of| self.is_within(id, of))
     }
 
     /// The live agents of a subtree, each before its children.

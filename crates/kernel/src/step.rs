@@ -21,8 +21,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Agent, AgentId, AskId, AskKind, AskTo, CallId, Event, Input, Phase, Refusal, Seq, Session,
-    Time, apply, summary,
+    Agent, AgentId, AskId, AskKind, AskTo, Breach, CallId, Event, Input, Phase, Refusal, Seq,
+    Session, Time, apply, summary,
 };
 
 /// Decides what an input means. On success the session has already folded the returned events,
@@ -145,15 +145,22 @@ impl Step<'_> {
         self.session.line_position(id) != Some(1)
     }
 
-    /// Lets the first of those go on for whom enough has been given back.
+    /// Lets the first of those go on for whom enough has been given back. Whoever shares an
+    /// account with somebody before it that still lacks something waits behind them.
     fn release(&mut self) -> bool {
-        let Some(id) = self.session.held.front().copied() else { return false };
-        let still = self.breach(id).is_some_and(|breach| self.is_only_reserved(id, &breach));
-        if still {
-            return false;
+        let mut short: Vec<Breach> = Vec::new();
+        for id in self.session.held.iter().copied() {
+            if short.iter().any(|breach| self.session.binds(breach, id)) {
+                continue;
+            }
+            let breach = self.breach(id).filter(|breach| self.is_only_reserved(id, breach));
+            let Some(breach) = breach else {
+                self.advance(id);
+                return !self.session.held.contains(&id);
+            };
+            short.push(breach);
         }
-        self.advance(id);
-        self.session.held.front() != Some(&id)
+        false
     }
 
     fn agent(&self, id: AgentId) -> Result<&Agent, Refusal> {

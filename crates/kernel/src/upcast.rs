@@ -54,22 +54,41 @@ impl core::fmt::Display for Unreadable {
 /// Version 1 said only whether a turn was the last, not at which limit; it did not write a
 /// definition's digest beside it, nor a parcel apart from the words it carries.
 fn from_1_to_2(entry: &mut Value) {
-    for event in entry["events"].as_array_mut().into_iter().flatten() {
-        if let Some(turn) = event.get_mut("turn_began") {
-            let limit = json!({ "limit": "turns", "of": turn["agent"], "max": 0 });
-            turn["grace"] = if turn["grace"] == json!(true) { limit } else { Value::Null };
+    let events = entry.get_mut("events").and_then(Value::as_array_mut);
+    for event in events.into_iter().flatten() {
+        if let Some(Value::Object(turn)) = event.get_mut("turn_began") {
+            let limit = json!({ "limit": "turns", "of": turn.get("agent"), "max": 0 });
+            let last = turn.get("grace") == Some(&json!(true));
+            turn.insert("grace".into(), if last { limit } else { Value::Null });
         }
         // Words for a channel were one fact with their parcel.
         if let Some(spoke) = event.get("spoke").filter(|spoke| spoke["to"].is_string()) {
             *event = json!({ "posted": spoke });
         }
-        let changes = event.get_mut("configured").and_then(|it| it["changes"].as_array_mut());
+        let configured = event.get_mut("configured").and_then(|it| it.get_mut("changes"));
+        let changes = configured.and_then(Value::as_array_mut);
         for change in changes.into_iter().flatten() {
             let Some(definition) = change.get("definition").cloned() else { continue };
             if let Ok(typed) = serde_json::from_value::<Definition>(definition.clone()) {
                 let digest = typed.digest();
                 change["definition"] = json!({ "digest": digest, "definition": definition });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_old_entry_is_an_error_and_no_panic() {
+        for event in ["{\"turn_began\":5}", "{\"configured\":5}", "{\"spoke\":5}", "5", "null"] {
+            let text = format!("{{\"v\":1,\"seq\":1,\"at\":0,\"events\":[{event}]}}");
+            assert!(matches!(Entry::read(&text), Err(Unreadable::Broken(_))), "{event}");
+        }
+        for text in ["5", "[]", "null", "{\"v\":1}", "{\"v\":1,\"events\":{}}"] {
+            assert!(Entry::read(text).is_err(), "{text}");
         }
     }
 }

@@ -132,6 +132,7 @@ fn leave_line(session: &mut Session, id: AgentId) {
 
 pub(super) fn line_up(session: &mut Session, id: AgentId, returning: bool) {
     enter(session, id, Phase::Queued);
+    leave_line(session, id);
     let slots = &mut session.slots;
     if returning { slots.returning.push_back(id) } else { slots.fresh.push_back(id) }
 }
@@ -183,7 +184,7 @@ pub(super) fn begin_turn(session: &mut Session, start: &TurnStart) {
         !read
     });
     if !notes.is_empty() {
-        agent.context_tokens += tokens(notes.iter().map(|note| note.text.len()).sum());
+        agent.grow_context(notes.iter().map(|note| note.text.len()).sum());
         agent.transcript.push(Arc::new(Line { seq: key, body: Body::Told(notes) }));
     }
     if start.purpose == Purpose::Answer {
@@ -218,7 +219,7 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
     if reply.usage.total() > 0 {
         agent.context_tokens = reply.usage.total();
     } else {
-        agent.context_tokens += tokens(reply.text.len());
+        agent.grow_context(reply.text.len());
     }
     if !reply.text.trim().is_empty() {
         agent.latest = headline(&reply.text, LATEST_BYTES_MAX);
@@ -281,6 +282,7 @@ pub(super) fn drop_turn(session: &mut Session, id: AgentId) {
 
 pub(super) fn compact(session: &mut Session, it: &Compaction) {
     let seq = session.seq;
+    let purpose = session[it.agent].thought().map(|thought| thought.purpose);
     disown(session, it.agent);
     ledger::charge(session, it.agent, &it.usage, it.micro_usd);
     let agent = &mut session[it.agent];
@@ -292,7 +294,7 @@ pub(super) fn compact(session: &mut Session, it: &Compaction) {
     let summary = Arc::new(Line { seq, body: Body::Summary(it.summary.clone()) });
     agent.transcript = [summary].into_iter().chain(task).collect();
     agent.context_tokens = tokens(bytes);
-    agent.squeezed = true;
+    agent.squeezed = purpose == Some(Purpose::Summary { resume: true });
     enter(session, it.agent, Phase::Resting);
 }
 
@@ -336,7 +338,14 @@ pub(super) fn switch(session: &mut Session, id: AgentId, mode: Mode) {
     if mode == Mode::Floor {
         session.stack.push(id);
         ledger::give_up_slot(session, id);
-        leave_line(session, id);
+        // The floor stands in no line. It may also have nothing to do there: words of its parent
+        // wait until the person leaves.
+        let agent = &session[id];
+        if matches!(agent.phase, Phase::Queued) && agent.turn.is_none() && agent.after.is_empty() {
+            enter(session, id, Phase::Resting);
+        } else {
+            leave_line(session, id);
+        }
     }
 }
 
@@ -354,8 +363,6 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     let agent = &mut session[id];
     agent.end = Some(Box::new(End { result: result.into(), receipt: receipt.clone(), at }));
     agent.transcript = Vec::new();
-    let unread = agent.inbox.iter().any(|(_, note)| note.is_from_person());
-    let people = agent.reply_to.clone();
     agent.inbox = VecDeque::new();
     agent.turn = None;
     agent.fault = None;
@@ -370,11 +377,6 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
         fanned_out = session[parent].live.is_empty().then_some(parent);
     }
     session.stack.retain(|on_stack| *on_stack != id);
-    // What people said to it and it did not read is answered by whoever has the floor now.
-    if unread {
-        let top = session.top();
-        session[top].reply_to.extend(people);
-    }
     session
         .grants
         .retain(|_, grant| grant.root != id && !(grant.fanout && Some(grant.root) == fanned_out));

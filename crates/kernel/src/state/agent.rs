@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use crate::{
     Agent, AgentId, AskId, Body, Breach, Call, CallId, CallState, Mode, Note, Outcome, Pause,
-    Phase, Reply, Seq, Source, Thought, WaitFor,
+    Phase, Reply, Seq, Source, Thought, WaitFor, tokens,
 };
 
 impl Agent {
@@ -51,12 +51,15 @@ impl Agent {
         matches!(self.phase, Phase::Ended)
     }
 
-    /// There is something its model has not answered: an unread note, or a last line that is
-    /// not the model's own.
+    /// There is something its model has not answered: an unread note, a last line that is not
+    /// the model's own, or a summary made in the middle of a turn.
     pub(crate) fn has_reason_to_think(&self) -> bool {
-        let last = self.transcript.last();
-        self.readable().next().is_some()
-            || last.is_some_and(|line| !matches!(line.body, Body::Replied(_)))
+        let open = match self.transcript.last().map(|line| &line.body) {
+            Some(Body::Told(_) | Body::Results(_)) => true,
+            Some(Body::Summary(_)) => self.squeezed,
+            Some(Body::Replied(_)) | None => false,
+        };
+        open || self.readable().next().is_some()
     }
 
     /// The last thing it said in words.
@@ -64,6 +67,11 @@ impl Agent {
         let replies = self.transcript.iter().rev().filter_map(|line| line.reply());
         let mut words = replies.filter(|reply| !reply.text.trim().is_empty());
         words.next().map(|reply| reply.text.clone()).unwrap_or_default()
+    }
+
+    /// An estimate until the provider's count replaces it.
+    pub(crate) fn grow_context(&mut self, bytes: usize) {
+        self.context_tokens = self.context_tokens.saturating_add(tokens(bytes));
     }
 
     pub(crate) fn is_child_of(&self, id: AgentId) -> bool {
@@ -104,19 +112,12 @@ impl Agent {
         matches!(self.phase, Phase::Paused { .. })
     }
 
-    /// The limit it stopped at, if it is not its own.
-    pub(crate) fn shared_breach(&self, id: AgentId) -> Option<Breach> {
-        match &self.phase {
-            Phase::Paused { why: Pause::Limit(breach), .. } if breach.of != Some(id) => {
-                Some(breach.clone())
-            }
-            Phase::Paused { .. }
-            | Phase::Queued
-            | Phase::Starting { .. }
-            | Phase::Thinking(_)
-            | Phase::Acting
-            | Phase::Resting
-            | Phase::Ended => None,
+    /// The limit it stopped at.
+    pub(crate) fn breach(&self) -> Option<&Breach> {
+        if let Phase::Paused { why: Pause::Limit(breach), .. } = &self.phase {
+            Some(breach)
+        } else {
+            None
         }
     }
 

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::Step;
 use super::manage::NOBODY_TO_ASK;
+use super::turn::unfit;
 use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
 use crate::{
     AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Digest,
     Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope, Seq,
-    Source, Verdict, Who, Why, clip, declared, judge,
+    Source, Verdict, Who, Why, clip, declared, judge, short,
 };
 
 impl Step<'_> {
@@ -67,7 +68,7 @@ impl Step<'_> {
                 Ok(())
             }
             (AskKind::Approval(_) | AskKind::Question { .. }, Verdict::Deny { message }) => {
-                self.deny_call(&ask, message, by);
+                self.deny_call(&ask, message.map(short), by);
                 Ok(())
             }
             (AskKind::Question { .. }, Verdict::Answer { text }) => {
@@ -87,7 +88,7 @@ impl Step<'_> {
                 Ok(())
             }
             (AskKind::Continue { .. } | AskKind::Budget { .. }, Verdict::Deny { message }) => {
-                self.give_up(&ask, message, by);
+                self.give_up(&ask, message.map(short), by);
                 Ok(())
             }
             (kind, verdict) => Err(Refusal::WrongVerdict {
@@ -120,6 +121,9 @@ impl Step<'_> {
         if let Some(edited) = edited {
             if !edited.is_object() {
                 let why = "the edited arguments are not a JSON object".into();
+                return Err(Refusal::Forbidden { why });
+            }
+            if let Some(why) = unfit(edited) {
                 return Err(Refusal::Forbidden { why });
             }
             call.arguments = Arc::new(edited.clone());
@@ -297,13 +301,13 @@ impl Step<'_> {
         }
     }
 
-    /// Floor agents that wait for a reply nobody will give: their last words are their result.
+    /// Agents that rest until a person moves them or somebody below: nobody will, so their last
+    /// words are their result.
     fn nobody_replies(&mut self) {
-        let floor: Vec<AgentId> = self.session.stack.iter().skip(1).rev().copied().collect();
-        for id in floor {
+        for id in self.session.live_subtree(AgentId::MAIN).into_iter().skip(1).rev() {
             let agent = &self.session[id];
-            let waits = matches!(agent.phase, Phase::Resting) && agent.tally.turns > 0;
-            if waits && agent.readable().next().is_none() && agent.live.is_empty() {
+            let rests = matches!(agent.phase, Phase::Resting) && !agent.has_reason_to_think();
+            if rests && !self.has_progress_below(id) {
                 let text = agent.last_words();
                 self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
             }

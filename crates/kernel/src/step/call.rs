@@ -9,8 +9,8 @@ use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
 use crate::limits::RESULT_BYTES_MAX;
 use crate::{
-    AgentId, Call, CallId, CallState, Class, Event, Key, Outcome, Output, Owed, Refusal, Ruling,
-    Tool, Who, Why, clip, judge,
+    AgentId, Call, CallId, CallState, Class, Event, Failure, FailureKind, Key, Outcome, Output,
+    Owed, Refusal, Ruling, Tool, Who, Why, clip, judge, ruling, short,
 };
 
 impl Step<'_> {
@@ -77,7 +77,7 @@ impl Step<'_> {
     fn run_approved(&mut self, id: AgentId, call_id: CallId) {
         let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
-        match judge(self.session, agent, call, self.at) {
+        match ruling(self.session, agent, call, self.at) {
             Ruling::Allow | Ruling::Ask(_) => self.run(id, call_id),
             Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
             Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
@@ -165,10 +165,18 @@ impl Step<'_> {
             return Err(Refusal::Stale { key });
         };
         let id = *id;
-        match error {
+        match error.map(short) {
             None => {
                 self.emit(Event::Prepared { agent: id });
                 self.ready.push_back(id);
+            }
+            // Main never ends: it says so, and tries again when somebody next speaks to it.
+            Some(message) if id == AgentId::MAIN => {
+                let text = format!("Could not start: {message}.");
+                let kind = FailureKind::Other;
+                let failure = Failure { kind, status: None, retry_after_ms: None, message };
+                self.emit(Event::Faulted { agent: id, failure });
+                self.speak(id, &text);
             }
             Some(cause) => {
                 let text = format!("could not start: {cause}");
@@ -182,7 +190,7 @@ impl Step<'_> {
         let Some(Owed::Delivery(_)) = self.session.owed.get(&key) else {
             return Err(Refusal::Stale { key });
         };
-        self.emit(Event::Delivered { key, error });
+        self.emit(Event::Delivered { key, error: error.map(short) });
         Ok(())
     }
 

@@ -50,11 +50,10 @@ impl Step<'_> {
     }
 
     /// What people said to somebody who ended before reading it reaches whoever has the floor.
-    fn pass_on(&mut self, unread: Vec<(String, Note)>) {
+    fn pass_on(&mut self, unread: Vec<Note>) {
         let top = self.session.top();
-        for (label, note) in unread {
-            let text = format!("(said to {label}, who had just ended) {}", note.text);
-            self.emit(Event::Heard { agent: top, note: Note::new(note.source, text) });
+        for note in unread {
+            self.emit(Event::Heard { agent: top, note });
             self.check_wait(top);
             self.ready.push_back(top);
         }
@@ -74,7 +73,7 @@ impl Step<'_> {
         why: Why,
         by: Who,
         children_pending: u32,
-    ) -> Vec<(String, Note)> {
+    ) -> Vec<Note> {
         self.cancel_calls(id, "Cancelled", &by);
         if let Some(ask) = self.session[id].pause_ask() {
             self.withdraw(ask, "the agent ended");
@@ -83,7 +82,11 @@ impl Step<'_> {
         let followers = agent.followers.clone();
         let label = agent.label.clone();
         let unread = agent.inbox.iter().filter(|(_, note)| note.is_from_person());
-        let unread = unread.map(|(_, note)| (label.clone(), note.clone())).collect();
+        let unread = unread.map(|(_, note)| {
+            let text = format!("(said to {label}, who had just ended) {}", note.text);
+            Note { reply_to: agent.reply_to.clone(), ..Note::new(note.source.clone(), text) }
+        });
+        let unread = unread.collect();
         let receipt = Receipt {
             outcome,
             why,
@@ -101,13 +104,10 @@ impl Step<'_> {
             if self.session[follower].has_ended() {
                 continue;
             }
-            let free = self.session[follower].after.is_empty();
             if outcome != Outcome::Done {
                 self.tell(follower, Source::Runtime, format!("{words}, which you come after"));
             }
-            if free {
-                self.line_up(follower);
-            }
+            self.ready.push_back(follower);
         }
         unread
     }

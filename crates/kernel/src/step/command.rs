@@ -8,7 +8,7 @@ use super::Step;
 use crate::limits::INPUT_BYTES_MAX;
 use crate::{
     Agent, AgentId, Command, Event, Link, Mode, Outcome, Output, Phase, Purpose, Refusal, Rights,
-    Source, Who, Why, clip, state_word,
+    Source, Who, Why, clip, short, state_word,
 };
 
 impl Step<'_> {
@@ -29,7 +29,7 @@ impl Step<'_> {
                 self.background(top);
                 Ok(())
             }
-            Command::Cancel { agent, why } => self.cancel(agent, &why, &by),
+            Command::Cancel { agent, why } => self.cancel(agent, &short(why), &by),
             Command::Continue { agent, text } => self.continued(agent, text, &by),
             Command::Narrow { agent, to } => self.narrow(agent, &to),
             Command::Compact { agent } => self.compact(agent),
@@ -116,7 +116,7 @@ impl Step<'_> {
         if let Some(ask) = self.agent(id)?.pause_ask() {
             self.withdraw(ask, "cancelled");
         }
-        if self.agent(id)?.is_paused() {
+        if matches!(self.agent(id)?.phase, Phase::Paused { .. } | Phase::Starting { .. }) {
             self.emit(Event::TurnDropped { agent: id, by: by.clone() });
         }
         // What happened it reads when somebody next speaks to it; it is not woken for that.

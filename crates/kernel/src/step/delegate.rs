@@ -9,10 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::Step;
 use super::world::READER;
-use crate::limits::{AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, WORKER_ROWS_MAX};
+use crate::limits::{
+    AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX,
+};
 use crate::{
     Agent, AgentId, AgentLimits, CallId, Definition, Event, Kind, Make, Mode, Note, Output, Source,
-    Spawn, Tool, clip,
+    Spawn, Tool, clip, headline,
 };
 
 /// A birth somebody asked for.
@@ -65,6 +67,10 @@ impl Step<'_> {
         let digest = self.find_definition(&request.name)?;
         let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
         self.may_be_born(parent, make, definition)?;
+        // Whoever waits for a child cannot help those the child would come after.
+        if request.mode != Mode::Worker && !request.after.is_empty() {
+            return Err("only spawn_agent takes \"after\": wait for them first".into());
+        }
         let after =
             request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
         // Only somebody the person can hear may hand the floor on; for others it is a call.
@@ -182,7 +188,7 @@ impl Step<'_> {
 
 /// A label no other child of this parent ever had, and that nobody takes for an id.
 fn label_for(parent: &Agent, wanted: Option<&str>, name: &str) -> String {
-    let wanted = wanted.unwrap_or(name).trim().replace('/', "-");
+    let wanted = headline(wanted.unwrap_or(name), LABEL_BYTES_MAX).replace('/', "-");
     let is_id = wanted.strip_prefix('a').unwrap_or(&wanted).parse::<u32>().is_ok();
     let wanted = if wanted.is_empty() || is_id { String::from(name) } else { wanted };
     let times = parent.labels.get(&wanted).copied().unwrap_or(0);

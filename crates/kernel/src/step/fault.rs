@@ -9,7 +9,7 @@ use super::Step;
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
 use crate::{
     AgentId, Event, Failure, FailureKind, Key, Mode, Outcome, Owed, Pause, Purpose, Refusal, Retry,
-    Who, Why, mix,
+    Who, Why, mix, short,
 };
 
 impl Step<'_> {
@@ -18,7 +18,7 @@ impl Step<'_> {
             return Err(Refusal::Stale { key });
         };
         let id = *id;
-        failure.message = crate::message::clip(failure.message, 2_000);
+        failure.message = short(failure.message);
         let agent = self.agent(id)?;
         let thought = agent.thought().ok_or(Refusal::Stale { key })?;
         let attempt = thought.attempt;
@@ -39,8 +39,14 @@ impl Step<'_> {
             self.ready.push_back(id);
             return Ok(());
         }
+        let by_hand = thought.purpose == (Purpose::Summary { resume: false });
         self.emit(Event::Faulted { agent: id, failure: failure.clone() });
-        self.fault(id, failure);
+        if by_hand {
+            self.speak(id, &format!("Could not compact: {failure}."));
+            self.ready.push_back(id);
+        } else {
+            self.fault(id, failure);
+        }
         Ok(())
     }
 

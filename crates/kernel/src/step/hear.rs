@@ -4,7 +4,9 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Step;
-use crate::limits::{COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, QUEUE_MAX};
+use crate::limits::{
+    COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, QUEUE_MAX,
+};
 use crate::{
     Agent, AgentId, AskId, AskKind, AskTo, Call, Event, InputId, Message, Note, Phase, Refusal,
     Source, To, Urgency, Waiting, Who, dedupe_key,
@@ -13,6 +15,7 @@ use crate::{
 impl Step<'_> {
     pub(super) fn said(&mut self, message: Message) -> Result<(), Refusal> {
         check_text(&message.text)?;
+        check_names(&message)?;
         let seen = dedupe_key(&message).and_then(|id| self.session.seen.ids.get(&id));
         if let Some((input, at)) = seen
             && self.at.since(*at) <= DEDUPE_MS
@@ -179,6 +182,16 @@ fn check_text(text: &str) -> Result<(), Refusal> {
     }
     if text.len() > INPUT_BYTES_MAX {
         return Err(Refusal::TooLarge { bytes: text.len(), max: INPUT_BYTES_MAX });
+    }
+    Ok(())
+}
+
+fn check_names(message: &Message) -> Result<(), Refusal> {
+    let Message { channel, sender, external_id, reply_to, .. } = message;
+    let names = [Some(channel), Some(sender), external_id.as_ref(), reply_to.as_ref()];
+    let bytes = names.into_iter().flatten().map(String::len).max().unwrap_or_default();
+    if bytes > NAME_BYTES_MAX {
+        return Err(Refusal::TooLarge { bytes, max: NAME_BYTES_MAX });
     }
     Ok(())
 }

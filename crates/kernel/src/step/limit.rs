@@ -47,7 +47,11 @@ impl Step<'_> {
         }
         let Account { spent, reserved, .. } = account;
         if let Some(max) = tokens
-            && planned(spent.tokens - account.tokens_base, reserved.tokens, next.tokens) > max
+            && planned(
+                spent.tokens.saturating_sub(account.tokens_base),
+                reserved.tokens,
+                next.tokens,
+            ) > max
         {
             return Some((Limit::Tokens, max));
         }
@@ -105,8 +109,8 @@ impl Step<'_> {
     /// What the next request lacks: all that is spent and set aside, and itself, less the limit.
     fn shortfall(&self, id: AgentId, breach: &Breach) -> u64 {
         let (agent, payer) = (&self.session[id], self.payer(breach));
-        let planned = payer.spent.micro_usd + payer.reserved.micro_usd;
-        (planned + self.estimate(agent).micro_usd).saturating_sub(breach.max)
+        let planned = payer.spent.micro_usd.saturating_add(payer.reserved.micro_usd);
+        planned.saturating_add(self.estimate(agent).micro_usd).saturating_sub(breach.max)
     }
 
     fn payer(&self, breach: &Breach) -> &Account {
@@ -118,8 +122,10 @@ impl Step<'_> {
         let (agent, payer) = (&self.session[id], self.payer(breach));
         let next = self.estimate(agent);
         let spent = match breach.limit {
-            Limit::Tokens => payer.spent.tokens - payer.tokens_base + next.tokens,
-            Limit::Money => payer.spent.micro_usd + next.micro_usd,
+            Limit::Tokens => {
+                payer.spent.tokens.saturating_sub(payer.tokens_base).saturating_add(next.tokens)
+            }
+            Limit::Money => payer.spent.micro_usd.saturating_add(next.micro_usd),
             Limit::Turns | Limit::Time => return false,
         };
         spent <= breach.max && payer.reserved != Spend::default()

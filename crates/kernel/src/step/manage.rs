@@ -140,6 +140,11 @@ impl Step<'_> {
             let state = state_word(self.session, agent).word();
             return Err(format!("{target} is not paused but {state}: nothing to continue"));
         }
+        // Nobody extends a limit that binds them too.
+        let breach = agent.breach().filter(|breach| self.session.binds(breach, id));
+        if let Some(breach) = breach.filter(|_| go_on) {
+            return Err(format!("{breach} holds for you too: only the user can extend it"));
+        }
         let held_by_person = agent.mode == Mode::Floor && agent.home != Mode::Floor;
         let question = self.question_of(agent, &[AskTo::Parent]);
         let delivery = match (question, message) {
@@ -168,14 +173,14 @@ impl Step<'_> {
         Ok(row)
     }
 
-    /// A paused agent goes on; the ask that offered it is settled.
+    /// A paused agent goes on; the ask that offered it is settled. So does everybody who stopped
+    /// at the same limit of the tree or of somebody above: one word for all.
     pub(super) fn go_on(&mut self, id: AgentId, by: &Who) {
-        let Some(breach) = self.session[id].shared_breach(id) else {
+        let Some(breach) = self.session[id].breach().cloned() else {
             return self.go_on_alone(id, by);
         };
-        // Others stopped at the same limit of the tree or of somebody above: one word for all.
-        for other in self.session.live_subtree(AgentId::MAIN) {
-            if other == id || self.session[other].shared_breach(other) == Some(breach.clone()) {
+        for other in self.session.live_subtree(breach.of.unwrap_or(AgentId::MAIN)) {
+            if self.session[other].breach() == Some(&breach) {
                 self.go_on_alone(other, by);
             }
         }

@@ -13,8 +13,8 @@ use crate::limits::{
     REPLY_BYTES_MAX,
 };
 use crate::{
-    Agent, AgentId, Audience, Breach, Compaction, Event, Key, Mode, Outcome, Owed, Phase, Purpose,
-    Refusal, Reply, Spend, Tool, TurnStart, Why, clip, tokens,
+    Agent, AgentId, Audience, Breach, CallState, Compaction, Event, Key, Mode, Outcome, Owed,
+    Phase, Purpose, Refusal, Reply, Spend, Tool, TurnStart, Why, clip, tokens,
 };
 
 impl Step<'_> {
@@ -158,20 +158,30 @@ impl Step<'_> {
         self.finish(id, Outcome::Done, text, why, crate::message::Who::Agent(id));
     }
 
-    /// Whether anybody below an agent can still move without it. A paused child, or one that
-    /// asks its parent, cannot, unless a person is there to answer.
-    fn has_progress_below(&self, id: AgentId) -> bool {
+    /// Whether anybody below an agent can still move without it. A paused child, one that asks,
+    /// or one that talks with the person needs somebody to be there; one that comes after others
+    /// moves when they do.
+    pub(super) fn has_progress_below(&self, id: AgentId) -> bool {
         let present = self.session.world.audience == Audience::Present;
         self.session.live_subtree(id).into_iter().skip(1).any(|below| {
             let agent = &self.session[below];
             match &agent.phase {
-                Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) => true,
+                Phase::Queued => agent.after.is_empty(),
+                Phase::Starting { .. } | Phase::Thinking(_) => true,
                 Phase::Paused { .. } => present,
-                Phase::Acting => agent.calls().any(|call| {
-                    let asks = call.asked().is_some();
-                    call.is_running() || call.awaiting().is_some() || (asks && present)
+                Phase::Acting => agent.open_call().is_some_and(|call| match call.state {
+                    CallState::Asked(_) => present,
+                    CallState::Child(_) => false,
+                    CallState::Pending
+                    | CallState::Approved
+                    | CallState::Running { .. }
+                    | CallState::Awaiting(_)
+                    | CallState::Returned(_) => true,
                 }),
-                Phase::Resting | Phase::Ended => false,
+                Phase::Resting => {
+                    agent.has_reason_to_think() || (present && agent.mode == Mode::Floor)
+                }
+                Phase::Ended => false,
             }
         })
     }
@@ -190,22 +200,31 @@ fn has_readable(agent: &Agent) -> bool {
 fn bounded(mut reply: Reply) -> Reply {
     reply.text = clip(reply.text, REPLY_BYTES_MAX);
     reply.calls.truncate(CALLS_PER_REPLY_MAX);
+    reply.reasoning = reply.reasoning.filter(|value| unfit(value).is_none());
     for call in &mut reply.calls {
         if Tool::named(&call.name) == Some(Tool::Complete)
             && let Some(Value::String(result)) = call.arguments.get_mut("result")
         {
             *result = clip(core::mem::take(result), ARGUMENT_BYTES_MAX / 2);
         }
-        let bytes = size(&call.arguments);
-        if depth(&call.arguments) > ARGUMENT_DEPTH_MAX {
-            call.arguments = Value::String(TOO_DEEP.into());
-        } else if bytes > ARGUMENT_BYTES_MAX {
-            let text = format!("{TOO_LARGE}: {bytes} bytes, {ARGUMENT_BYTES_MAX} is the most");
-            call.arguments = Value::String(text);
+        if let Some(why) = unfit(&call.arguments) {
+            call.arguments = Value::String(why);
         }
         call.name = clip(core::mem::take(&mut call.name), 256);
     }
     reply
+}
+
+/// Why a value may not be kept. Deeper than this a journal could be written but not read back.
+pub(super) fn unfit(value: &Value) -> Option<String> {
+    let bytes = size(value);
+    if depth(value) > ARGUMENT_DEPTH_MAX {
+        Some(TOO_DEEP.into())
+    } else if bytes > ARGUMENT_BYTES_MAX {
+        Some(format!("{TOO_LARGE}: {bytes} bytes, {ARGUMENT_BYTES_MAX} is the most"))
+    } else {
+        None
+    }
 }
 
 /// What stands in for arguments that were not kept.

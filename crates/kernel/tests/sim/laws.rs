@@ -71,13 +71,7 @@ impl Laws {
                 }
             }
             Event::Dropped { input, .. } => self.took(*input)?,
-            Event::Configured { changes } => {
-                let mut modes = changes.iter().filter_map(|change| match change {
-                    Change::Mode(mode) => Some(*mode),
-                    _ => None,
-                });
-                self.mode = modes.next_back().or(self.mode);
-            }
+            Event::Configured { changes } => self.configured(changes),
             Event::Heard { agent, note } => self.heard(*agent, note)?,
             Event::Spawned(spawn) => {
                 self.rights.insert(spawn.agent, spawn.uses.clone());
@@ -132,6 +126,14 @@ impl Laws {
             _ => {}
         }
         Ok(())
+    }
+
+    fn configured(&mut self, changes: &[Change]) {
+        for change in changes {
+            if let Change::Mode(mode) = change {
+                self.mode = Some(*mode);
+            }
+        }
     }
 
     fn heard(&mut self, agent: AgentId, note: &Note) -> Result<(), String> {
