@@ -66,7 +66,9 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
     session.seq = next(session);
     session.now = at;
     // A fact about somebody who never was changes nothing: no journal can make this panic.
-    if event.agent().is_some_and(|id| session.agent(id).is_none()) {
+    let unknown = event.agent().is_some_and(|id| session.agent(id).is_none());
+    let unborn = matches!(event, Event::Spawned(it) if it.agent.index() != session.agents.len());
+    if unknown || unborn {
         return;
     }
     match event {

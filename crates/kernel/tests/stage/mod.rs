@@ -3,14 +3,15 @@
 
 mod act;
 mod render;
-mod setup;
-mod words;
+pub(crate) mod setup;
+pub(crate) mod words;
 
+use crate::laws::words::Seen;
 use locum_kernel::{
     AgentId, AskId, Config, Effect, Entry, Event, Input, Key, Seq, Session, Time, VERSION, fold,
     owed, prompt, step, view,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub(crate) struct Stage {
     pub(crate) session: Session,
@@ -25,8 +26,7 @@ pub(crate) struct Stage {
     ask_ids: BTreeMap<AgentId, AskId>,
     journal_shown: u64,
     said_shown: usize,
-    pub(crate) inputs_seen: BTreeSet<String>,
-    pub(crate) effects_seen: BTreeSet<String>,
+    pub(crate) seen: Seen,
 }
 
 /// What an act came to.
@@ -45,8 +45,7 @@ impl Stage {
             ask_ids: BTreeMap::new(),
             journal_shown: 0,
             said_shown: 0,
-            inputs_seen: BTreeSet::new(),
-            effects_seen: BTreeSet::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -66,6 +65,7 @@ impl Stage {
             self.open()?;
         }
         if let Some(query) = line.strip_prefix('?') {
+            self.seen.view(&view(&self.session, self.now));
             return self.query(query.trim()).map(Some);
         }
         if let Some(act) = line.strip_prefix("refuse ") {
@@ -89,9 +89,15 @@ impl Stage {
 
     /// One input, one decision, one entry. Afterwards everything that must hold is looked at.
     pub(crate) fn input(&mut self, input: Input) -> Outcome {
-        self.inputs_seen.insert(words::variant(&input));
+        self.seen.input(&input);
         let first = Seq(self.session.seq().0 + 1);
-        let events = step(&mut self.session, self.now, input).map_err(|why| why.to_string())?;
+        let events = step(&mut self.session, self.now, input).map_err(|why| {
+            self.seen.refusal(&why);
+            why.to_string()
+        })?;
+        for event in &events {
+            self.seen.event(event);
+        }
         if !events.is_empty() {
             let entry = Entry { v: VERSION, seq: first, at: self.now, events };
             let text = serde_json::to_string(&entry).expect("an entry is JSON");
@@ -108,7 +114,7 @@ impl Stage {
 
     fn remember(&mut self) {
         for effect in owed(&self.session) {
-            self.effects_seen.insert(words::variant(&effect));
+            self.seen.effect(&effect);
             match effect {
                 Effect::CallModel { key, agent, .. } => {
                     self.model_keys.insert(agent, key);
@@ -121,7 +127,9 @@ impl Stage {
                 Effect::Prepare { .. } | Effect::Deliver { .. } => {}
             }
         }
-        for card in view(&self.session, self.now).asks {
+        let view = view(&self.session, self.now);
+        self.seen.view(&view);
+        for card in view.asks {
             self.ask_ids.insert(card.agent, card.id);
         }
     }
