@@ -122,12 +122,13 @@ impl Step<'_> {
         match agent.phase {
             Phase::Acting => self.work(id),
             Phase::Queued if agent.turn.is_some() => self.work(id),
-            Phase::Queued | Phase::Resting => {
-                if agent.has_reason_to_think() {
-                    self.begin_turn(id);
-                }
-            }
-            Phase::Starting { .. } | Phase::Thinking(_) | Phase::Paused { .. } | Phase::Ended => {}
+            Phase::Queued | Phase::Resting if agent.has_reason_to_think() => self.begin_turn(id),
+            Phase::Resting => self.rest(id),
+            Phase::Queued
+            | Phase::Starting { .. }
+            | Phase::Thinking(_)
+            | Phase::Paused { .. }
+            | Phase::Ended => {}
         }
     }
 

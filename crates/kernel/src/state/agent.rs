@@ -62,11 +62,11 @@ impl Agent {
         open || self.readable().next().is_some()
     }
 
-    /// The last thing it said in words.
+    /// The last thing it said in words; what is left of it if they were summed up since.
     pub(crate) fn last_words(&self) -> String {
         let replies = self.transcript.iter().rev().filter_map(|line| line.reply());
         let mut words = replies.filter(|reply| !reply.text.trim().is_empty());
-        words.next().map(|reply| reply.text.clone()).unwrap_or_default()
+        words.next().map_or_else(|| self.latest.clone(), |reply| reply.text.clone())
     }
 
     /// An estimate until the provider's count replaces it.

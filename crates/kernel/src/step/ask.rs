@@ -275,8 +275,10 @@ impl Step<'_> {
             }
             self.ready.push_back(ask.agent);
         }
+        // Whoever rests looks again whether anybody can come, the deepest first.
         if self.session.world.audience == Audience::Absent {
-            self.nobody_replies();
+            let below = self.session.live_subtree(AgentId::MAIN).into_iter().skip(1);
+            self.ready.extend(below.rev());
         }
     }
 
@@ -298,19 +300,6 @@ impl Step<'_> {
             }
             Some((_, Link::Note)) => self.tell_parent_of(id, format!("paused: {text}")),
             None => {}
-        }
-    }
-
-    /// Agents that rest until a person moves them or somebody below: nobody will, so their last
-    /// words are their result.
-    fn nobody_replies(&mut self) {
-        for id in self.session.live_subtree(AgentId::MAIN).into_iter().skip(1).rev() {
-            let agent = &self.session[id];
-            let rests = matches!(agent.phase, Phase::Resting) && !agent.has_reason_to_think();
-            if rests && !self.has_progress_below(id) {
-                let text = agent.last_words();
-                self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
-            }
         }
     }
 }

@@ -73,24 +73,13 @@ impl Step<'_> {
         let link = agent.parent;
         let label = agent.label.clone();
         self.emit(Event::Switched { agent: id, mode });
+        self.ready.push_back(id);
         if let (Mode::Worker, Some((parent, Link::Result(call)))) = (mode, link) {
             let text = format!(
                 "{label} ({id}) goes on in the background; its result will come as a message"
             );
             self.give(parent, call, Output::ok(text));
             self.ready.push_back(parent);
-        }
-        self.rest_or_end(id);
-        self.ready.push_back(id);
-    }
-
-    /// Off the floor nobody waits for a person: someone who had only been waiting is done.
-    fn rest_or_end(&mut self, id: AgentId) {
-        let agent = &self.session[id];
-        let waits = matches!(agent.phase, Phase::Resting) && agent.readable().next().is_none();
-        if waits && agent.live.is_empty() && agent.tally.turns > 0 {
-            let text = agent.last_words();
-            self.finish(id, Outcome::Done, text, Why::Spoke, Who::Agent(id));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::{
     Agent, AgentId, Audience, Breach, CallState, Compaction, Event, Key, Mode, Outcome, Owed,
-    Phase, Purpose, Refusal, Reply, Spend, Tool, TurnStart, Why, clip, tokens,
+    Phase, Purpose, Refusal, Reply, Spend, Tool, TurnStart, Who, Why, clip, tokens,
 };
 
 impl Step<'_> {
@@ -112,15 +112,13 @@ impl Step<'_> {
         let id = *id;
         let agent = self.agent(id)?;
         let thought = agent.thought().ok_or(Refusal::Stale { key })?;
-        if let Purpose::Summary { resume } = thought.purpose {
+        if let Purpose::Summary { .. } = thought.purpose {
             let before_tokens = agent.context_tokens;
             let summary = clip(reply.text, REPLY_BYTES_MAX);
             let (usage, micro_usd) = (reply.usage, reply.micro_usd);
             let compaction = Compaction { agent: id, summary, before_tokens, usage, micro_usd };
             self.emit(Event::Compacted(Box::new(compaction)));
-            if resume || has_readable(&self.session[id]) {
-                self.ready.push_back(id);
-            }
+            self.ready.push_back(id);
             return Ok(());
         }
         let reply = bounded(reply);
@@ -131,37 +129,36 @@ impl Step<'_> {
         if on_floor && !text.trim().is_empty() {
             self.speak(id, &text);
         }
-        if rests {
-            self.spoke_and_rests(id, text);
+        if rests && self.session[id].last_turn.is_some() {
+            self.end_with_last_words(id);
         } else {
             self.ready.push_back(id);
         }
         Ok(())
     }
 
-    /// A reply without calls. On the floor it waits for the person; nobody else waits for one:
-    /// their last words are their result, unless children still work for them.
-    fn spoke_and_rests(&mut self, id: AgentId, text: String) {
+    /// What an agent does that has nothing to answer: main and whoever talks with a person wait
+    /// for words, the others for those below them. If nobody can come, its last words are its
+    /// result.
+    pub(super) fn rest(&mut self, id: AgentId) {
         let agent = &self.session[id];
-        if has_readable(agent) && agent.last_turn.is_none() {
-            self.ready.push_back(id);
-            return;
-        }
         let heard = agent.mode == Mode::Floor && self.session.world.audience == Audience::Present;
-        if agent.is_main() || (heard && agent.last_turn.is_none()) {
-            return;
+        if !(agent.is_main() || heard || self.has_progress_below(id)) {
+            self.end_with_last_words(id);
         }
-        if agent.last_turn.is_none() && self.has_progress_below(id) {
-            return;
-        }
+    }
+
+    fn end_with_last_words(&mut self, id: AgentId) {
+        let agent = &self.session[id];
         let why = agent.last_turn.as_ref().map_or(Why::Spoke, limit_words);
-        self.finish(id, Outcome::Done, text, why, crate::message::Who::Agent(id));
+        let text = agent.last_words();
+        self.finish(id, Outcome::Done, text, why, Who::Agent(id));
     }
 
     /// Whether anybody below an agent can still move without it. A paused child, one that asks,
     /// or one that talks with the person needs somebody to be there; one that comes after others
     /// moves when they do.
-    pub(super) fn has_progress_below(&self, id: AgentId) -> bool {
+    fn has_progress_below(&self, id: AgentId) -> bool {
         let present = self.session.world.audience == Audience::Present;
         self.session.live_subtree(id).into_iter().skip(1).any(|below| {
             let agent = &self.session[below];
@@ -189,10 +186,6 @@ impl Step<'_> {
 
 fn is_returning(agent: &Agent) -> bool {
     agent.tally.turns > 0 || agent.prepared
-}
-
-fn has_readable(agent: &Agent) -> bool {
-    agent.readable().next().is_some()
 }
 
 /// A reply that fits the bounds. A call that cannot be kept whole is kept as a string, which is
