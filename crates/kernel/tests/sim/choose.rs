@@ -42,13 +42,9 @@ impl Chooser {
         Chooser { rng: Rng(seed), said: 0 }
     }
 
-    /// `None` when a tired world has come to rest.
-    pub(crate) fn next(&mut self, world: &World, tired: bool) -> Option<Act> {
-        if tired {
-            return wind_down(world);
-        }
+    pub(crate) fn next(&mut self, world: &World) -> Act {
         let due: Vec<&Effect> = world.effects().filter(|effect| world.is_due(effect)).collect();
-        Some(match self.rng.below(100) {
+        match self.rng.below(100) {
             0..=9 => Act::Say(self.message(world)),
             10..=59 if !due.is_empty() => {
                 let effect = (*self.rng.pick(&due)).clone();
@@ -68,7 +64,7 @@ impl Chooser {
                 Act::Configure(audience, *self.rng.pick(&modes), slots)
             }
             _ => Act::Pass(*self.rng.pick(&[1, 500, 3_000, 20_000, 70_000])),
-        })
+        }
     }
 
     fn message(&mut self, world: &World) -> Message {
@@ -252,8 +248,9 @@ fn last_words(agent: AgentId) -> Reply {
     Reply { text: "fine".into(), calls, usage, ..Reply::default() }
 }
 
-/// People answer everything, models finish, tools return; whoever is left is sent home.
-fn wind_down(world: &World) -> Option<Act> {
+/// People answer everything, models finish, tools return; whoever is left is sent home. `None`
+/// when the world has come to rest.
+pub(crate) fn wind_down(world: &World) -> Option<Act> {
     let session = &world.session;
     if let Some(effect) = world.effects().find(|effect| world.is_due(effect)) {
         return Some(match effect {

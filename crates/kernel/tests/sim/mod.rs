@@ -4,7 +4,7 @@ mod choose;
 mod laws;
 mod world;
 
-use choose::Chooser;
+use choose::{Chooser, wind_down};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use world::{Act, World};
 
@@ -49,10 +49,19 @@ pub(crate) fn events_of(seed: u64) -> Vec<String> {
 }
 
 fn live(world: &mut World, chooser: &mut Chooser, acts: &mut Vec<Act>) -> Result<(), String> {
-    for round in 0..LIVELY + TIRED {
-        let tired = round >= LIVELY;
-        let Some(act) = chooser.next(world, tired) else { break };
+    for _ in 0..LIVELY {
+        let act = chooser.next(world);
         acts.push(act.clone());
+        world.perform(&act)?;
+    }
+    settle(world)
+}
+
+/// Whatever has happened, it must come to rest.
+fn settle(world: &mut World) -> Result<(), String> {
+    for _ in 0..TIRED {
+        world.is_stuck()?;
+        let Some(act) = wind_down(world) else { break };
         world.perform(&act)?;
     }
     world.has_settled()
@@ -68,19 +77,16 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 fn replay(world: u64, acts: &[Act]) -> Result<(), String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(world)?;
-        acts.iter().try_for_each(|act| world.perform(act))
+        acts.iter().try_for_each(|act| world.perform(act))?;
+        settle(&mut world)
     }));
     outcome.unwrap_or_else(|panic| Err(words(panic.as_ref())))
 }
 
-/// Leaves out ever smaller runs of acts for as long as what remains still fails. A seed that
-/// only fails to settle has no failing act and is shown whole.
+/// Leaves out ever smaller runs of acts for as long as what remains still fails.
 pub(crate) fn shrink(_seed: u64, failure: &Failure) -> (Vec<String>, String) {
     let mut acts = failure.acts.clone();
     let mut why = failure.why.clone();
-    if replay(failure.world, &acts).is_ok() {
-        return (show(&acts), why);
-    }
     let mut size = acts.len() / 2;
     while size > 0 {
         let mut at = 0;

@@ -7,8 +7,8 @@ use super::laws::Laws;
 use locum_kernel::{
     AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry,
     Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply,
-    Rights, Seq, Session, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed, prompt,
-    step, view,
+    Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed,
+    prompt, step, view,
 };
 use std::collections::BTreeMap;
 
@@ -49,6 +49,7 @@ pub(crate) struct World {
     /// Keys that were answered or dropped.
     pub(crate) old_keys: Vec<Key>,
     lose_next: bool,
+    risen: bool,
     steps: u64,
 }
 
@@ -66,6 +67,7 @@ impl World {
             running: BTreeMap::new(),
             old_keys: Vec::new(),
             lose_next: false,
+            risen: true,
             steps: 0,
         };
         let config = Box::new(world.config.clone());
@@ -248,7 +250,7 @@ impl World {
         if thorough && self.replica != self.session {
             return Err("fold(journal) is not the live state".into());
         }
-        self.reconcile()
+        if self.risen { self.reconcile() } else { Ok(()) }
     }
 
     /// Starts what is owed and not running, drops what runs and is no longer owed.
@@ -288,7 +290,32 @@ impl World {
         self.old_keys.extend(self.running.keys());
         self.running.clear();
         self.laws.crashed();
+        // Nothing starts before the new process has said that it is one.
+        self.risen = false;
+        self.input(Input::Configured(Box::new(self.config.clone())))?;
+        self.risen = true;
         self.input(Input::Restarted { captured: Vec::new() })
+    }
+
+    /// Nothing is owed and no deadline comes: whoever still waits for something waits for a
+    /// person, and one must be there.
+    pub(crate) fn is_stuck(&self) -> Result<(), String> {
+        let absent = self.config.audience == Audience::Absent;
+        let view = view(&self.session, self.now);
+        let asked = !view.asks.is_empty() || view.stack.len() > 1;
+        let moves = !self.running.is_empty() || locum_kernel::deadline(&self.session).is_some();
+        if moves || (asked && !absent) {
+            return Ok(());
+        }
+        let stuck = view.agents.iter().filter(|row| row.result.is_none()).find(|row| {
+            let main = row.parent.is_none();
+            let waits = row.attention.sentence.starts_with("waits for ")
+                && !row.attention.sentence.starts_with("waits for the next message");
+            waits || (!main && absent && row.state == State::Child)
+        });
+        stuck.map_or(Ok(()), |row| {
+            Err(format!("{} waits for nobody: {}", row.path, row.attention.sentence))
+        })
     }
 
     /// At the end nothing is owed, asked, queued or held, and nobody but main is left.
@@ -352,7 +379,7 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
 
 fn config(rng: &mut Rng) -> Config {
     let mut main = definition("main", Kind::Main, rng);
-    (main.ceiling, main.uses, main.setup) = (Rights::all(), Rights::all(), false);
+    (main.ceiling, main.uses) = (Rights::all(), Rights::all());
     let small =
         |rng: &mut Rng, least: u32, span: u64| least + u32::try_from(rng.below(span)).unwrap_or(0);
     let priced = ModelSpec {
