@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::limits::{ASKS_CLOSED_MAX, DEDUPE_MS};
 use crate::{
     AgentId, Ask, AskId, Closed, Delivery, Entry, Event, InputId, Key, Message, Note, Owed, Phase,
-    Seq, Session, Source, Time, Tree, VERSION, Waiting, Who,
+    Seq, Session, Source, Time, VERSION, Waiting, Who,
 };
 
 /// Folds a whole entry. An entry that does not follow the state, or whose words are newer than
@@ -233,17 +233,8 @@ fn hear(session: &mut Session, id: AgentId, note: &Note) {
         if agent.mode == crate::definition::Mode::Floor {
             agent.turns_used = 0;
         }
-        // What a person asks of a resting main is a new root: the tree is counted afresh.
         if agent.is_main() && matches!(agent.phase, Phase::Resting) {
-            let active = session.tree.active;
-            let mut clock = session.tree.account.clock;
-            clock.base_ms = clock.read(session.now);
-            let reserved = session.tree.account.reserved;
-            ledger::stop_tree_timer(session);
-            session.tree = Tree { active, ..Tree::default() };
-            session.tree.account.reserved = reserved;
-            session.tree.account.clock = clock;
-            ledger::start_tree_timer(session);
+            ledger::new_root(session);
         }
     }
 }

@@ -59,12 +59,8 @@ impl Session {
     fn check_owed(&self) -> Result<(), String> {
         for (key, owed) in &self.owed {
             let wanted = match owed {
-                Owed::Model(id) => self.agent(*id).is_some_and(
-                    |agent| matches!(&agent.phase, Phase::Thinking(thought) if thought.key == *key),
-                ),
-                Owed::Setup(id) => self.agent(*id).is_some_and(
-                    |agent| matches!(&agent.phase, Phase::Starting { key: at } if at == key),
-                ),
+                Owed::Model(id) => self[*id].thought().is_some_and(|thought| thought.key == *key),
+                Owed::Setup(id) => self[*id].phase == Phase::Starting { key: *key },
                 Owed::Tool(id, call) => {
                     let state = self[*id].call(*call).map(|call| &call.state);
                     matches!(state, Some(CallState::Running { key: at, .. }) if at == key)

@@ -58,7 +58,6 @@ pub use message::{
     Body, Line, Message, Note, Output, Reply, Source, To, Urgency, Usage, Use, Who, clip, headline,
 };
 pub use owed::{deadline, errand, owed, parcel};
-pub use policy::class_of;
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
@@ -73,6 +72,6 @@ pub(crate) use message::short;
 pub(crate) use owed::starts_at;
 pub(crate) use policy::{Ruling, declared, judge, ruling};
 pub(crate) use state::{
-    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Thought, Timer, Tree, Turn, Waiting,
+    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Thought, Timer, Turn, Waiting,
 };
 pub(crate) use tool::{Make, Tool};

@@ -250,8 +250,8 @@ pub fn clip(text: String, max: usize) -> String {
     if text.len() <= max {
         return text;
     }
-    let head = floor_boundary(&text, max / 2);
-    let tail = ceil_boundary(&text, text.len() - max / 4);
+    let head = text.floor_char_boundary(max / 2);
+    let tail = text.ceil_char_boundary(text.len() - max / 4);
     let cut = tail - head;
     alloc::format!("{}\n[… {cut} bytes cut …]\n{}", &text[..head], &text[tail..])
 }
@@ -268,13 +268,5 @@ pub fn headline(text: &str, max: usize) -> String {
     if line.len() <= max {
         return String::from(line);
     }
-    alloc::format!("{}…", &line[..floor_boundary(line, max)])
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
-}
-
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+    alloc::format!("{}…", &line[..line.floor_char_boundary(max)])
 }

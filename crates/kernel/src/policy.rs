@@ -65,12 +65,6 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What a tool of this name does to the world; `None` if there is none.
-#[must_use]
-pub fn class_of(session: &Session, name: &str) -> Option<Class> {
-    declared(session, name).map(|(_, class)| class)
-}
-
 /// A tool's own name and class, if there is such a tool.
 pub(crate) fn declared<'a>(session: &'a Session, name: &'a str) -> Option<(&'a str, Class)> {
     if let Some(tool) = Tool::named(name) {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::{
-    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Phase, Purpose,
-    Session, Time, Tool, attention, declared, headline, state_word,
+    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Purpose, Session,
+    Time, Tool, attention, declared, headline, state_word,
 };
 
 /// A model request, before any provider's wire format.
@@ -44,15 +44,7 @@ pub enum Bootstrap {
 #[must_use]
 pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
     let agent = session.agent(id)?;
-    let purpose = match &agent.phase {
-        Phase::Thinking(thought) => thought.purpose,
-        Phase::Queued
-        | Phase::Starting { .. }
-        | Phase::Acting
-        | Phase::Resting
-        | Phase::Paused { .. }
-        | Phase::Ended => Purpose::Answer,
-    };
+    let purpose = agent.thought().map_or(Purpose::Answer, |thought| thought.purpose);
     let lines = closed_lines(agent);
     assert_paired(lines);
     let tools = tools(session, agent);

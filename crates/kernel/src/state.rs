@@ -107,12 +107,10 @@ pub(crate) struct Delivery {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Timer {
-    /// The agent's active time is used up.
-    Agent(AgentId),
+    /// The active time of an agent, or of the tree, is used up.
+    Limit(Option<AgentId>),
     /// A `wait` ends.
     Wait(AgentId, CallId),
-    /// The tree's active time is used up.
-    Tree,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +158,7 @@ impl Clock {
 }
 
 /// What is counted: for one agent with everyone below it, or for the whole tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) spent: Spend,
     /// Replies whose price is not known.

@@ -75,21 +75,20 @@ impl Tool {
     /// Everything a tool goes by, and the plain tool that another system's stands for: a rule
     /// or a right for any of the names holds, so an alias opens no side door.
     pub(crate) fn names(self, background: bool) -> impl Iterator<Item = &'static str> {
-        let kin = match self {
-            Tool::Make(Make::SpawnInteractive) => Some(Make::UseAgent),
-            Tool::Make(Make::Delegate) if background => Some(Make::SpawnAgent),
-            Tool::Make(Make::SessionsSpawn | Make::Delegate) => Some(Make::CallRecipe),
-            Tool::Make(_)
-            | Tool::Wait
-            | Tool::ListAgents
-            | Tool::GetAgent
-            | Tool::AgentEval
-            | Tool::AgentClose
-            | Tool::Complete
-            | Tool::AskUser
-            | Tool::AskParent => None,
-        };
+        let kin = if let Tool::Make(make) = self { make.plain(background) } else { None };
         let mine = move |tool: Tool| tool == self || Some(tool) == kin.map(Tool::Make);
         NAMES.into_iter().filter(move |(_, tool)| mine(*tool)).map(|(name, _)| name)
+    }
+}
+
+impl Make {
+    /// The plain way that another system's stands for.
+    fn plain(self, background: bool) -> Option<Make> {
+        match self {
+            Make::SpawnInteractive => Some(Make::UseAgent),
+            Make::Delegate if background => Some(Make::SpawnAgent),
+            Make::SessionsSpawn | Make::Delegate => Some(Make::CallRecipe),
+            Make::UseAgent | Make::UseSkill | Make::SpawnAgent | Make::CallRecipe => None,
+        }
     }
 }

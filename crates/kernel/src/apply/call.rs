@@ -113,14 +113,9 @@ pub(super) fn give_back(
     set_call(agent, call, CallState::Returned(output.clone()));
     if agent.open_call().is_none() && agent.turn.is_some() {
         let calls = agent.turn.take().map(|turn| turn.calls).unwrap_or_default();
-        let results = calls.into_iter().filter_map(|call| match call.state {
-            CallState::Returned(output) => Some((call.id, output)),
-            CallState::Pending
-            | CallState::Asked(_)
-            | CallState::Approved
-            | CallState::Running { .. }
-            | CallState::Child(_)
-            | CallState::Awaiting(_) => None,
+        let results = calls.into_iter().filter_map(|call| {
+            let CallState::Returned(output) = call.state else { return None };
+            Some((call.id, output))
         });
         let results = results.collect();
         agent.transcript.push(Arc::new(Line { seq, body: Body::Results(results) }));

@@ -1,96 +1,96 @@
 //! Folding what is counted: slots, clocks, tokens and money. Every change of an agent's phase
 //! passes through [`settle`], so a waiting agent holds no slot and its clock stands still.
+//! Whose account it is, is an agent or `None`: the tree.
 
-use crate::{Account, AgentId, Breach, Mode, Session, Spend, Timer, Usage};
+use crate::{Account, AgentId, Breach, Mode, Session, Spend, Time, Timer, Usage};
 
 /// Brings slot, clock and timers of an agent in line with what it is doing now.
 pub(super) fn settle(session: &mut Session, id: AgentId) {
-    let now = session.now;
     let agent = &mut session[id];
     let active = agent.is_active();
     let was_active = agent.account.clock.running_since.is_some();
     if active && !was_active {
-        agent.account.clock.running_since = Some(now);
         if agent.mode != Mode::Floor {
             agent.slot = true;
             session.slots.held += 1;
         }
-        start_timer(session, id);
+        start_clock(session, Some(id));
         session.tree.active += 1;
         if session.tree.active == 1 {
-            session.tree.account.clock.running_since = Some(now);
-            start_tree_timer(session);
+            start_clock(session, None);
         }
     }
     if !active && was_active {
-        stop_timer(session, id);
-        stop_clock(session, id);
+        stop_clock(session, Some(id));
         give_up_slot(session, id);
         session.tree.active -= 1;
         if session.tree.active == 0 {
-            stop_tree_timer(session);
-            let clock = &mut session.tree.account.clock;
-            clock.ms = clock.read(now);
-            clock.running_since = None;
+            stop_clock(session, None);
         }
     }
 }
 
-fn stop_clock(session: &mut Session, id: AgentId) {
+fn account(session: &mut Session, whose: Option<AgentId>) -> &mut Account {
+    match whose {
+        Some(id) => &mut session[id].account,
+        None => &mut session.tree.account,
+    }
+}
+
+fn start_clock(session: &mut Session, whose: Option<AgentId>) {
     let now = session.now;
-    let agent = &mut session[id];
-    let clock = &mut agent.account.clock;
-    clock.ms = clock.read(now);
-    clock.running_since = None;
+    adjust(session, whose, |account| account.clock.running_since = Some(now));
+}
+
+fn stop_clock(session: &mut Session, whose: Option<AgentId>) {
+    let now = session.now;
+    adjust(session, whose, |Account { clock, .. }| {
+        clock.ms = clock.read(now);
+        clock.running_since = None;
+    });
 }
 
 pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
-    if let Some(agent) = session.agents.get_mut(id.index())
-        && agent.slot
-    {
-        agent.slot = false;
+    if core::mem::take(&mut session[id].slot) {
         session.slots.held -= 1;
         session.slots.excused = session.slots.excused.min(session.slots.held);
     }
 }
 
-fn agent_timer(session: &Session, id: AgentId) -> Option<(crate::id::Time, Timer)> {
-    let agent = &session[id];
-    let clock = agent.account.clock;
-    let left = clock.left_ms(agent.limits.active_ms_max?);
-    Some((clock.running_since?.plus_ms(left), Timer::Agent(id)))
+fn timer(session: &Session, whose: Option<AgentId>) -> Option<(Time, Timer)> {
+    let (clock, max) = match whose {
+        Some(id) => (session[id].account.clock, session[id].limits.active_ms_max?),
+        None => (session.tree.account.clock, session.world.limits.active_ms_max?),
+    };
+    Some((clock.running_since?.plus_ms(clock.left_ms(max)), Timer::Limit(whose)))
 }
 
-/// Call after the clock has begun to run or its base has moved.
-pub(super) fn start_timer(session: &mut Session, id: AgentId) {
-    if let Some(timer) = agent_timer(session, id) {
-        session.timers.insert(timer);
-    }
-}
-
-/// Call before the clock stops or its base moves.
-pub(super) fn stop_timer(session: &mut Session, id: AgentId) {
-    if let Some(timer) = agent_timer(session, id) {
+/// Changes what a clock or its limit is, with its timer kept right.
+pub(super) fn retime(
+    session: &mut Session,
+    whose: Option<AgentId>,
+    change: impl FnOnce(&mut Session),
+) {
+    if let Some(timer) = timer(session, whose) {
         session.timers.remove(&timer);
     }
+    change(session);
+    session.timers.extend(timer(session, whose));
 }
 
-fn tree_timer(session: &Session) -> Option<(crate::id::Time, Timer)> {
-    let clock = session.tree.account.clock;
-    let left = clock.left_ms(session.world.limits.active_ms_max?);
-    Some((clock.running_since?.plus_ms(left), Timer::Tree))
+fn adjust(session: &mut Session, whose: Option<AgentId>, change: impl FnOnce(&mut Account)) {
+    retime(session, whose, |session| change(account(session, whose)));
 }
 
-pub(super) fn start_tree_timer(session: &mut Session) {
-    if let Some(timer) = tree_timer(session) {
-        session.timers.insert(timer);
-    }
-}
-
-pub(super) fn stop_tree_timer(session: &mut Session) {
-    if let Some(timer) = tree_timer(session) {
-        session.timers.remove(&timer);
-    }
+/// What a person asks of a resting main is a new root: the tree is counted afresh.
+pub(super) fn new_root(session: &mut Session) {
+    let now = session.now;
+    session.tree.spawns = 0;
+    adjust(session, None, |account| {
+        let Account { reserved, mut clock, .. } = *account;
+        clock.base_ms = clock.read(now);
+        *account = Account { reserved, clock, ..Account::default() };
+    });
 }
 
 /// Runs over the accounts that pay for an agent: its own, its ancestors', the tree's.
@@ -124,13 +124,8 @@ pub(super) fn charge(session: &mut Session, id: AgentId, usage: &Usage, micro_us
 }
 
 pub(super) fn top_up(session: &mut Session, whose: Option<AgentId>, micro_usd: u64) {
-    let account = match whose {
-        None => Some(&mut session.tree.account),
-        Some(id) => session.agents.get_mut(id.index()).map(|agent| &mut agent.account),
-    };
-    if let Some(account) = account {
-        account.topped_up = account.topped_up.saturating_add(micro_usd);
-    }
+    let account = account(session, whose);
+    account.topped_up = account.topped_up.saturating_add(micro_usd);
 }
 
 /// A continued limit counts from here on.
@@ -152,21 +147,4 @@ pub(super) fn allow_grace(session: &mut Session, breach: &Breach) {
         let over = account.clock.against_limit(now).saturating_sub(breach.max);
         account.clock.grace_ms = over.saturating_add(GRACE_MS);
     });
-}
-
-/// Changes what a limit is counted from, with its timer kept right.
-fn adjust(session: &mut Session, whose: Option<AgentId>, change: impl FnOnce(&mut Account)) {
-    match whose {
-        None => {
-            stop_tree_timer(session);
-            change(&mut session.tree.account);
-            start_tree_timer(session);
-        }
-        Some(id) => {
-            stop_timer(session, id);
-            let agent = &mut session[id];
-            change(&mut agent.account);
-            start_timer(session, id);
-        }
-    }
 }

@@ -13,10 +13,8 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
             Change::Mode(mode) => world.mode = *mode,
             Change::Rules(rules) => world.rules.clone_from(rules),
             Change::Limits(limits) => {
-                ledger::stop_tree_timer(session);
-                session.world.limits = limits.clone();
+                ledger::retime(session, None, |session| session.world.limits = limits.clone());
                 session.slots.excused = session.slots.held;
-                ledger::start_tree_timer(session);
             }
             Change::Model(model) => world.model.clone_from(model),
             Change::ModelSpec { name, spec } => {

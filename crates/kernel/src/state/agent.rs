@@ -128,10 +128,7 @@ impl Agent {
 
     /// The model's last whole reply.
     pub(crate) fn last_reply(&self) -> Option<&Reply> {
-        self.transcript
-            .iter()
-            .rev()
-            .find_map(|line| if let Body::Replied(reply) = &line.body { Some(reply) } else { None })
+        self.transcript.iter().rev().find_map(|line| line.reply())
     }
 
     /// Notes it may read now. While a person holds it on the floor, its parent's words wait.

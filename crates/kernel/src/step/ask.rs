@@ -275,10 +275,11 @@ impl Step<'_> {
             }
             self.ready.push_back(ask.agent);
         }
-        // Whoever rests looks again whether anybody can come, the deepest first.
-        if self.session.world.audience == Audience::Absent {
-            let below = self.session.live_subtree(AgentId::MAIN).into_iter().skip(1);
-            self.ready.extend(below.rev());
+        let all = self.session.live_subtree(AgentId::MAIN);
+        match self.session.world.audience {
+            Audience::Present => all.into_iter().for_each(|id| self.offer_to_continue(id)),
+            // Whoever rests looks again whether anybody can come, the deepest first.
+            Audience::Absent => self.ready.extend(all.into_iter().skip(1).rev()),
         }
     }
 

@@ -27,8 +27,7 @@ impl Step<'_> {
             };
             let call_id = call.id;
             match call.state {
-                CallState::Pending => self.dispatch(id, call_id),
-                CallState::Approved => self.run_approved(id, call_id),
+                CallState::Pending | CallState::Approved => self.dispatch(id, call_id),
                 CallState::Running { .. } => self.start_reads_beside(id),
                 CallState::Asked(_)
                 | CallState::Child(_)
@@ -41,6 +40,8 @@ impl Step<'_> {
         }
     }
 
+    /// Lets a call run, ask or fail. One that somebody approved runs as they saw it, unless the
+    /// rules have changed meanwhile.
     fn dispatch(&mut self, id: AgentId, call_id: CallId) {
         let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
@@ -59,44 +60,38 @@ impl Step<'_> {
         if let Some(tool) = tool
             && !tool.is_judged()
         {
-            return self.delegate(id, call_id, tool);
+            return self.use_tool(id, call_id, tool);
         }
+        let approved = call.state == CallState::Approved;
+        let judge = if approved { ruling } else { judge };
         match judge(self.session, agent, call, self.at) {
-            Ruling::Allow => self.run(id, call_id),
-            Ruling::Ask(because) => {
+            Ruling::Ask(because) if !approved => {
                 if let Err(why) = self.open_approval(id, call_id, because) {
                     self.give(id, call_id, Output::denied(why));
                 }
             }
+            Ruling::Allow | Ruling::Ask(_) => match tool {
+                Some(tool) => self.use_tool(id, call_id, tool),
+                None => self.run(id, call_id),
+            },
             Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
             Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
         }
     }
 
-    /// An approved call runs as the person saw it, unless the rules have changed meanwhile.
-    fn run_approved(&mut self, id: AgentId, call_id: CallId) {
-        let agent = &self.session[id];
-        let Some(call) = agent.call(call_id) else { return };
-        match ruling(self.session, agent, call, self.at) {
-            Ruling::Allow | Ruling::Ask(_) => self.run(id, call_id),
-            Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
-            Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
-        }
-    }
-
-    fn run(&mut self, id: AgentId, call_id: CallId) {
-        let agent = &self.session[id];
-        let Some(call) = agent.call(call_id) else { return };
-        if let Some(tool) = Tool::named(&call.name) {
-            return self.delegate(id, call_id, tool);
-        }
-        if !self.may_run(agent) {
+    fn run(&mut self, id: AgentId, call: CallId) {
+        if !self.may_run(&self.session[id]) {
             return self.line_up(id);
         }
-        let tool = self.session.world.tools.get(&call.name);
-        let idempotent = tool.is_some_and(|tool| tool.idempotent);
-        self.emit(Event::Started { agent: id, call: call_id, idempotent });
+        self.start(id, call);
         self.start_reads_beside(id);
+    }
+
+    fn start(&mut self, id: AgentId, call: CallId) {
+        let tools = &self.session.world.tools;
+        let tool = self.session[id].call(call).and_then(|call| tools.get(&call.name));
+        let idempotent = tool.is_some_and(|tool| tool.idempotent);
+        self.emit(Event::Started { agent: id, call, idempotent });
     }
 
     /// Where the definition allows it, read-only calls run together, up to the first that is
@@ -109,7 +104,7 @@ impl Step<'_> {
         let reads = |call: &&Call| {
             self.session.world.tools.get(&call.name).is_some_and(|tool| tool.class == Class::Read)
         };
-        let beside: Vec<(CallId, bool)> = agent
+        let beside: Vec<CallId> = agent
             .calls()
             .skip_while(|call| call.has_returned())
             .take_while(reads)
@@ -122,13 +117,10 @@ impl Step<'_> {
                 | CallState::Awaiting(_) => false,
             })
             .filter(|call| call.state == CallState::Pending && call.arguments.is_object())
-            .map(|call| {
-                let tool = self.session.world.tools.get(&call.name);
-                (call.id, tool.is_some_and(|tool| tool.idempotent))
-            })
+            .map(|call| call.id)
             .collect();
-        for (call, idempotent) in beside {
-            self.emit(Event::Started { agent: id, call, idempotent });
+        for call in beside {
+            self.start(id, call);
         }
     }
 
@@ -142,12 +134,6 @@ impl Step<'_> {
         }
         output.text = clip(output.text, RESULT_BYTES_MAX);
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
-    }
-
-    fn delegate(&mut self, id: AgentId, call: CallId, tool: Tool) {
-        if let Some(output) = self.use_tool(id, call, tool) {
-            self.give(id, call, output);
-        }
     }
 
     pub(super) fn ran(&mut self, key: Key, output: Output) -> Result<(), Refusal> {

@@ -219,13 +219,9 @@ fn awaiting(agent: &Agent) -> Option<(CallId, &WaitFor)> {
 /// The unread notes that tell of the end of one of these.
 pub(super) fn ends_told(agent: &Agent, of: &[AgentId]) -> Vec<(Seq, AgentId)> {
     let ends = agent.inbox.iter().filter(|(_, note)| note.receipt.is_some());
-    let ends = ends.filter_map(|(key, note)| match note.source {
-        Source::Child(child) if of.contains(&child) => Some((*key, child)),
-        Source::Child(_)
-        | Source::Brief
-        | Source::Person { .. }
-        | Source::Parent
-        | Source::Runtime => None,
+    let ends = ends.filter_map(|(key, note)| {
+        let Source::Child(child) = note.source else { return None };
+        of.contains(&child).then_some((*key, child))
     });
     ends.collect()
 }

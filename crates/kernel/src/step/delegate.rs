@@ -30,9 +30,9 @@ struct Request {
 }
 
 impl Step<'_> {
-    /// Answers one of the kernel's own tools. `None`: the call waits.
-    pub(super) fn use_tool(&mut self, id: AgentId, call: CallId, tool: Tool) -> Option<Output> {
-        let found = self.session[id].call(call)?;
+    /// Answers one of the kernel's own tools, at once or later.
+    pub(super) fn use_tool(&mut self, id: AgentId, call: CallId, tool: Tool) {
+        let Some(found) = self.session[id].call(call) else { return };
         let arguments = found.arguments.clone();
         let none = Map::new();
         let arguments = arguments.as_object().unwrap_or(&none);
@@ -50,9 +50,9 @@ impl Step<'_> {
             Tool::AskParent => self.ask_parent(id, call, arguments),
         };
         match answer {
-            Ok(Some(value)) => Some(Output::ok(value.to_string())),
-            Ok(None) => None,
-            Err(why) => Some(Output::error(why)),
+            Ok(Some(value)) => self.give(id, call, Output::ok(value.to_string())),
+            Ok(None) => {}
+            Err(why) => self.give(id, call, Output::error(why)),
         }
     }
 
@@ -262,10 +262,7 @@ fn whole(value: &Value) -> Option<i64> {
 }
 
 fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+    [a, b].into_iter().flatten().min()
 }
 
 /// `0.5`, `"2"` or `1.25` dollars, without passing through a float.

@@ -91,19 +91,25 @@ impl Step<'_> {
     pub(super) fn pause(&mut self, id: AgentId, why: &Pause) {
         self.emit(Event::Paused { agent: id, why: why.clone() });
         if self.session.world.audience == Audience::Present {
-            let kind = match why {
-                Pause::Limit(breach) if breach.limit == Limit::Money => {
-                    let micro_usd = self.shortfall(id, breach);
-                    AskKind::Budget { why: why.to_string(), micro_usd }
-                }
-                Pause::Limit(_) | Pause::Model(_) => AskKind::Continue { why: why.to_string() },
-            };
-            self.open_ask(id, None, AskTo::Person, kind);
+            self.offer_to_continue(id);
         } else if id == AgentId::MAIN {
             let text = format!("Stopped: {why}.");
             self.speak(id, &text);
         }
         self.tell_parent_of(id, format!("paused: {why}"));
+    }
+
+    /// Asks the person whether a paused agent may go on, unless they have been asked.
+    pub(super) fn offer_to_continue(&mut self, id: AgentId) {
+        let Phase::Paused { why, ask: None } = &self.session[id].phase else { return };
+        let text = why.to_string();
+        let kind = match why {
+            Pause::Limit(breach) if breach.limit == Limit::Money => {
+                AskKind::Budget { why: text, micro_usd: self.shortfall(id, breach) }
+            }
+            Pause::Limit(_) | Pause::Model(_) => AskKind::Continue { why: text },
+        };
+        self.open_ask(id, None, AskTo::Person, kind);
     }
 
     /// What the next request lacks: all that is spent and set aside, and itself, less the limit.
@@ -155,8 +161,8 @@ impl Step<'_> {
             }
             match timer {
                 Timer::Wait(agent, _) => self.end_wait(agent, "timeout"),
-                Timer::Agent(id) => self.overtime(id, Some(id)),
-                Timer::Tree => {
+                Timer::Limit(Some(id)) => self.overtime(id, Some(id)),
+                Timer::Limit(None) => {
                     for id in self.session.live_subtree(AgentId::MAIN) {
                         if self.session[id].is_active() {
                             self.overtime(id, None);

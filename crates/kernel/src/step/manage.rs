@@ -51,13 +51,9 @@ impl Step<'_> {
 
     fn target(&self, id: AgentId, arguments: &Arguments) -> Result<AgentId, String> {
         let named = ["agent_id", "agent", "source"].iter().find_map(|key| arguments.get(*key));
-        match named {
-            Some(Value::String(name)) => self.descendant(id, name),
-            Some(Value::Number(number)) => self.descendant(id, &number.to_string()),
-            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {
-                Err("agent_id is missing: an id, label or path from list_agents".into())
-            }
-        }
+        let named = named.filter(|name| name.is_string() || name.is_number());
+        let named = named.ok_or("agent_id is missing: an id, label or path from list_agents")?;
+        self.descendant(id, &plain(named))
     }
 
     /// What a parent needs to know of one agent.
@@ -224,17 +220,10 @@ impl Step<'_> {
     ) -> Result<Option<Value>, String> {
         let agent = &self.session[id];
         let agents = match arguments.get("agents") {
-            Some(Value::Array(names)) if !names.is_empty() => names
-                .iter()
-                .map(|name| match name {
-                    Value::String(name) => self.descendant(id, name),
-                    Value::Null
-                    | Value::Bool(_)
-                    | Value::Number(_)
-                    | Value::Array(_)
-                    | Value::Object(_) => self.descendant(id, &name.to_string()),
-                })
-                .collect::<Result<Vec<_>, _>>()?,
+            Some(Value::Array(names)) if !names.is_empty() => {
+                let found = names.iter().map(|name| self.descendant(id, &plain(name)));
+                found.collect::<Result<Vec<_>, _>>()?
+            }
             _ => agent.live.iter().copied().collect(),
         };
         if agents.is_empty() {

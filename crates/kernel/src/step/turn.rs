@@ -209,50 +209,30 @@ fn bounded(mut reply: Reply) -> Reply {
 }
 
 /// Why a value may not be kept. Deeper than this a journal could be written but not read back.
+/// Bytes are those of its text, near enough to its JSON length to bound it.
 pub(super) fn unfit(value: &Value) -> Option<String> {
-    let bytes = size(value);
-    if depth(value) > ARGUMENT_DEPTH_MAX {
-        Some(TOO_DEEP.into())
-    } else if bytes > ARGUMENT_BYTES_MAX {
-        Some(format!("{TOO_LARGE}: {bytes} bytes, {ARGUMENT_BYTES_MAX} is the most"))
-    } else {
-        None
+    let (mut deepest, mut bytes) = (0, 0);
+    let mut todo = Vec::from([(value, 1)]);
+    while let Some((value, level)) = todo.pop() {
+        deepest = deepest.max(level);
+        bytes += 8;
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => todo.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(map) => {
+                bytes += map.keys().map(String::len).sum::<usize>();
+                todo.extend(map.values().map(|item| (item, level + 1)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
+    if deepest > ARGUMENT_DEPTH_MAX {
+        return Some(TOO_DEEP.into());
+    }
+    let large = || format!("{TOO_LARGE}: {bytes} bytes, {ARGUMENT_BYTES_MAX} is the most");
+    (bytes > ARGUMENT_BYTES_MAX).then(large)
 }
 
 /// What stands in for arguments that were not kept.
 pub(super) const TOO_LARGE: &str = "the arguments are too large";
 pub(super) const TOO_DEEP: &str = "the arguments are nested too deep";
-
-fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
-    let mut todo = Vec::from([(value, 1)]);
-    while let Some((value, level)) = todo.pop() {
-        deepest = deepest.max(level);
-        match value {
-            Value::Array(items) => todo.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(map) => todo.extend(map.values().map(|item| (item, level + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    deepest
-}
-
-/// Bytes of text in a value, near enough to its JSON length to bound it.
-fn size(value: &Value) -> usize {
-    let mut bytes = 0;
-    let mut todo = Vec::from([value]);
-    while let Some(value) = todo.pop() {
-        bytes += 8;
-        match value {
-            Value::String(text) => bytes += text.len(),
-            Value::Array(items) => todo.extend(items),
-            Value::Object(map) => {
-                bytes += map.keys().map(String::len).sum::<usize>();
-                todo.extend(map.values());
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    bytes
-}
