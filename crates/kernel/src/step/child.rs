@@ -144,11 +144,13 @@ impl Step<'_> {
         self.emit(Event::Settled { ask, verdict, by: Who::Runtime, input: None });
     }
 
-    /// Somebody ended or needs help: whoever above waits for it may go on.
+    /// Somebody ended or needs help: whoever above waits for it may go on, or has nobody left
+    /// to wait for.
     pub(super) fn check_waits_above(&mut self, id: AgentId) {
         let mut at = self.session[id].parent;
         while let Some((above, _)) = at {
             self.check_wait(above);
+            self.ready.push_back(above);
             at = self.session[above].parent;
         }
     }
