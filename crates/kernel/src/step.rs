@@ -21,8 +21,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Agent, AgentId, AskId, AskKind, AskTo, Breach, CallId, Event, Input, Phase, Refusal, Seq,
-    Session, Time, apply, summary,
+    Agent, AgentId, AskId, AskKind, AskTo, Breach, CallId, Event, Input, Key, Owed, Phase, Refusal,
+    Seq, Session, Thought, Time, apply, summary,
 };
 
 /// Decides what an input means. On success the session has already folded the returned events,
@@ -154,14 +154,22 @@ impl Step<'_> {
             if short.iter().any(|breach| self.session.binds(breach, id)) {
                 continue;
             }
-            let breach = self.breach(id).filter(|breach| self.is_only_reserved(id, breach));
-            let Some(breach) = breach else {
+            let Some(shortage) = self.shortage(id).filter(|short| short.waits) else {
                 self.advance(id);
                 return !self.session.held.contains(&id);
             };
-            short.push(breach);
+            short.push(shortage.breach);
         }
         false
+    }
+
+    /// Whose model call this key is.
+    fn thinker(&self, key: Key) -> Result<(&Agent, &Thought), Refusal> {
+        let Some(Owed::Model(id)) = self.session.owed.get(&key) else {
+            return Err(Refusal::Stale { key });
+        };
+        let agent = self.agent(*id)?;
+        Ok((agent, agent.thought().ok_or(Refusal::Stale { key })?))
     }
 
     fn agent(&self, id: AgentId) -> Result<&Agent, Refusal> {

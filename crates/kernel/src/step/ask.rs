@@ -160,7 +160,7 @@ impl Step<'_> {
             .asks
             .values()
             .filter(|other| matches!(other.kind, AskKind::Approval(_)))
-            .filter(|other| self.is_allowed_now(other))
+            .filter(|other| self.judged(other) == Some(Ruling::Allow))
             .map(|other| (other.id, other.agent))
             .collect();
         for (other, agent) in covered {
@@ -170,10 +170,11 @@ impl Step<'_> {
         }
     }
 
-    fn is_allowed_now(&self, ask: &Ask) -> bool {
+    /// What the call of an ask would get now.
+    fn judged(&self, ask: &Ask) -> Option<Ruling> {
         let agent = &self.session[ask.agent];
-        let Some(call) = ask.call.and_then(|call| agent.call(call)) else { return false };
-        judge(self.session, agent, call, self.at) == Ruling::Allow
+        let call = ask.call.and_then(|call| agent.call(call))?;
+        Some(judge(self.session, agent, call, self.at))
     }
 
     fn deny_call(&mut self, ask: &Ask, message: Option<String>, by: &Who) {
@@ -256,7 +257,7 @@ impl Step<'_> {
             let absent = self.session.world.audience == Audience::Absent;
             match ask.kind {
                 AskKind::Approval(_) => {
-                    if self.is_asked_now(&ask) {
+                    if matches!(self.judged(&ask), Some(Ruling::Ask(_))) {
                         continue;
                     }
                     self.withdraw(ask.id, "the rules have changed");
@@ -281,12 +282,6 @@ impl Step<'_> {
             // Whoever rests looks again whether anybody can come, the deepest first.
             Audience::Absent => self.ready.extend(all.into_iter().skip(1).rev()),
         }
-    }
-
-    fn is_asked_now(&self, ask: &Ask) -> bool {
-        let agent = &self.session[ask.agent];
-        let call = ask.call.and_then(|call| agent.call(call));
-        call.is_some_and(|call| matches!(judge(self.session, agent, call, self.at), Ruling::Ask(_)))
     }
 
     /// A paused agent whose parent waits for it fails; a worker's parent is told.

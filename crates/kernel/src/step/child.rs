@@ -26,22 +26,21 @@ impl Step<'_> {
         by: Who,
     ) {
         assert!(id != AgentId::MAIN, "main never ends");
-        let tree = self.session.live_subtree(id);
-        let pending: Vec<u32> = tree.iter().map(|id| self.live_children(*id)).collect();
-        let (below_why, below_by) = match outcome {
-            Outcome::Cancelled => (why.clone(), by.clone()),
-            Outcome::Done | Outcome::Failed => (Why::ParentEnded, Who::Agent(id)),
+        let (below_text, below_why, below_by) = match outcome {
+            Outcome::Cancelled => (result.clone(), why.clone(), by.clone()),
+            Outcome::Done | Outcome::Failed => {
+                ("cancelled: the agent above it ended".into(), Why::ParentEnded, Who::Agent(id))
+            }
         };
+        // Counted before anybody ends.
+        let children = |id: AgentId| (id, self.session[id].live.len());
+        let tree: Vec<_> = self.session.live_subtree(id).into_iter().map(children).collect();
+        let (_, pending) = children(id);
         let mut unread = Vec::new();
-        for (below, pending) in tree.iter().zip(&pending).skip(1).rev() {
-            let text = match outcome {
-                Outcome::Cancelled => result.clone(),
-                Outcome::Done | Outcome::Failed => "cancelled: the agent above it ended".into(),
-            };
-            let (why, by) = (below_why.clone(), below_by.clone());
-            unread.extend(self.end_one(*below, Outcome::Cancelled, text, why, by, *pending));
+        for (below, pending) in tree.into_iter().skip(1).rev() {
+            let (text, why, by) = (below_text.clone(), below_why.clone(), below_by.clone());
+            unread.extend(self.end_one(below, Outcome::Cancelled, text, why, by, pending));
         }
-        let pending = pending.first().copied().unwrap_or_default();
         let handle = (result.len() > RESULT_BYTES_MAX).then(|| format!("{id}"));
         let result = clip(result, RESULT_BYTES_MAX);
         unread.extend(self.end_one(id, outcome, result, why, by, pending));
@@ -59,12 +58,6 @@ impl Step<'_> {
         }
     }
 
-    fn live_children(&self, id: AgentId) -> u32 {
-        self.session
-            .agent(id)
-            .map_or(0, |agent| u32::try_from(agent.live.len()).unwrap_or(u32::MAX))
-    }
-
     fn end_one(
         &mut self,
         id: AgentId,
@@ -72,7 +65,7 @@ impl Step<'_> {
         result: String,
         why: Why,
         by: Who,
-        children_pending: u32,
+        pending: usize,
     ) -> Vec<Note> {
         self.cancel_calls(id, "Cancelled", &by);
         if let Some(ask) = self.session[id].pause_ask() {
@@ -94,7 +87,7 @@ impl Step<'_> {
             tally: agent.tally.clone(),
             tree_micro_usd: agent.account.spent.micro_usd,
             unpriced: agent.account.unpriced,
-            children_pending,
+            children_pending: u32::try_from(pending).unwrap_or(u32::MAX),
             unread: u32::try_from(agent.inbox.len()).unwrap_or(u32::MAX),
             active_ms: agent.account.clock.read(self.at),
         };

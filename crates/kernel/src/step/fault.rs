@@ -8,20 +8,15 @@ use alloc::string::ToString;
 use super::Step;
 use crate::limits::{RETRY_AFTER_MAX_MS, RETRY_BASE_MS, TRIES_MAX};
 use crate::{
-    AgentId, Event, Failure, FailureKind, Key, Mode, Outcome, Owed, Pause, Purpose, Refusal, Retry,
-    Who, Why, mix, short,
+    AgentId, Event, Failure, FailureKind, Key, Mode, Outcome, Pause, Purpose, Refusal, Retry, Who,
+    Why, mix, short,
 };
 
 impl Step<'_> {
     pub(super) fn failed(&mut self, key: Key, mut failure: Failure) -> Result<(), Refusal> {
-        let Some(Owed::Model(id)) = self.session.owed.get(&key) else {
-            return Err(Refusal::Stale { key });
-        };
-        let id = *id;
         failure.message = short(failure.message);
-        let agent = self.agent(id)?;
-        let thought = agent.thought().ok_or(Refusal::Stale { key })?;
-        let attempt = thought.attempt;
+        let (agent, thought) = self.thinker(key)?;
+        let (id, attempt) = (agent.id, thought.attempt);
         let patient = failure.retry_after_ms.is_none_or(|ms| ms <= RETRY_AFTER_MAX_MS);
         if failure.kind.is_retryable() && patient && attempt < TRIES_MAX {
             let wait_ms = backoff_ms(attempt, key).max(failure.retry_after_ms.unwrap_or(0));

@@ -6,58 +6,62 @@ use alloc::string::{String, ToString};
 
 use super::Step;
 use crate::{
-    Account, AgentId, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note, Outcome, Pause,
-    Phase, Purpose, Source, Spend, Timer, Who, Why,
+    Account, AgentId, AgentLimits, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note,
+    Outcome, Pause, Phase, Purpose, Source, Spend, Timer, Who, Why,
 };
+
+/// Why a model call may not be made now.
+pub(super) struct Shortage {
+    pub(super) breach: Breach,
+    /// It could be made if running calls gave back what is set aside for them.
+    pub(super) waits: bool,
+}
 
 impl Step<'_> {
     /// The first limit that the next model call of an agent would break: its own turns, then
     /// what it, its ancestors and the tree may spend.
-    pub(super) fn breach(&self, id: AgentId) -> Option<Breach> {
+    pub(super) fn shortage(&self, id: AgentId) -> Option<Shortage> {
         let agent = &self.session[id];
         let limits = &self.session.world.limits;
         let turns = agent.limits.turns_max.unwrap_or(limits.turns_max);
         if agent.turns_used >= turns {
-            return Some(Breach { limit: Limit::Turns, of: Some(id), max: turns.into() });
+            let breach = Breach { limit: Limit::Turns, of: Some(id), max: turns.into() };
+            return Some(Shortage { breach, waits: false });
         }
         let next = self.estimate(agent);
         let mut at = Some(agent);
         while let Some(payer) = at {
-            let max = &payer.limits;
-            let caps = [max.active_ms_max, max.tokens_max, max.micro_usd_max];
-            if let Some((limit, max)) = self.over(&payer.account, caps, next) {
-                return Some(Breach { limit, of: Some(payer.id), max });
+            let AgentLimits { active_ms_max, tokens_max, micro_usd_max, .. } = payer.limits;
+            let caps = [active_ms_max, tokens_max, micro_usd_max];
+            if let Some(short) = self.over(&payer.account, Some(payer.id), caps, next) {
+                return Some(short);
             }
             at = payer.parent.and_then(|(parent, _)| self.session.agent(parent));
         }
         let caps = [limits.active_ms_max, limits.tokens_max, limits.micro_usd_max];
-        let (limit, max) = self.over(&self.session.tree.account, caps, next)?;
-        Some(Breach { limit, of: None, max })
+        self.over(&self.session.tree.account, None, caps, next)
     }
 
-    fn over(&self, account: &Account, caps: [Option<u64>; 3], next: Spend) -> Option<(Limit, u64)> {
+    fn over(
+        &self,
+        account: &Account,
+        of: Option<AgentId>,
+        caps: [Option<u64>; 3],
+        next: Spend,
+    ) -> Option<Shortage> {
+        let Account { spent, reserved, tokens_base, topped_up, clock, .. } = account;
         let [active_ms, tokens, micro_usd] = caps;
-        let planned = |spent: u64, reserved: u64, next: u64| {
-            spent.saturating_add(reserved).saturating_add(next)
+        let short = |limit, used: u64, reserved: u64, max: Option<u64>| {
+            let max = max.filter(|max| used.saturating_add(reserved) > *max)?;
+            Some(Shortage { breach: Breach { limit, of, max }, waits: used <= max })
         };
-        if let Some(max) = active_ms
-            && account.clock.against_limit(self.at) >= max
-        {
-            return Some((Limit::Time, max));
-        }
-        let Account { spent, reserved, .. } = account;
-        if let Some(max) = tokens
-            && planned(
-                spent.tokens.saturating_sub(account.tokens_base),
-                reserved.tokens,
-                next.tokens,
-            ) > max
-        {
-            return Some((Limit::Tokens, max));
-        }
-        let max = micro_usd?.saturating_add(account.topped_up);
-        let over = planned(spent.micro_usd, reserved.micro_usd, next.micro_usd) > max;
-        over.then_some((Limit::Money, max))
+        let ran = clock.against_limit(self.at).saturating_add(1);
+        let used = spent.tokens.saturating_sub(*tokens_base).saturating_add(next.tokens);
+        let cost = spent.micro_usd.saturating_add(next.micro_usd);
+        let purse = micro_usd.map(|max| max.saturating_add(*topped_up));
+        short(Limit::Time, ran, 0, active_ms)
+            .or_else(|| short(Limit::Tokens, used, reserved.tokens, tokens))
+            .or_else(|| short(Limit::Money, cost, reserved.micro_usd, purse))
     }
 
     pub(super) fn stop_at_limit(&mut self, id: AgentId, breach: Breach) {
@@ -114,27 +118,10 @@ impl Step<'_> {
 
     /// What the next request lacks: all that is spent and set aside, and itself, less the limit.
     fn shortfall(&self, id: AgentId, breach: &Breach) -> u64 {
-        let (agent, payer) = (&self.session[id], self.payer(breach));
+        let payer = breach.of.map_or(&self.session.tree.account, |id| &self.session[id].account);
         let planned = payer.spent.micro_usd.saturating_add(payer.reserved.micro_usd);
-        planned.saturating_add(self.estimate(agent).micro_usd).saturating_sub(breach.max)
-    }
-
-    fn payer(&self, breach: &Breach) -> &Account {
-        breach.of.map_or(&self.session.tree.account, |id| &self.session[id].account)
-    }
-
-    /// A limit that would not be broken if running calls gave back what is set aside for them.
-    pub(super) fn is_only_reserved(&self, id: AgentId, breach: &Breach) -> bool {
-        let (agent, payer) = (&self.session[id], self.payer(breach));
-        let next = self.estimate(agent);
-        let spent = match breach.limit {
-            Limit::Tokens => {
-                payer.spent.tokens.saturating_sub(payer.tokens_base).saturating_add(next.tokens)
-            }
-            Limit::Money => payer.spent.micro_usd.saturating_add(next.micro_usd),
-            Limit::Turns | Limit::Time => return false,
-        };
-        spent <= breach.max && payer.reserved != Spend::default()
+        let next = self.estimate(&self.session[id]).micro_usd;
+        planned.saturating_add(next).saturating_sub(breach.max)
     }
 
     /// A child needs its parent: ends the parent's `wait`, and wakes it if nobody else can help.

@@ -13,8 +13,8 @@ use crate::limits::{
     REPLY_BYTES_MAX,
 };
 use crate::{
-    Agent, AgentId, Audience, Breach, CallState, Compaction, Event, Key, Mode, Outcome, Owed,
-    Phase, Purpose, Refusal, Reply, Spend, Tool, TurnStart, Who, Why, clip, tokens,
+    Agent, AgentId, Audience, Breach, CallState, Compaction, Event, Key, Mode, Outcome, Phase,
+    Purpose, Refusal, Reply, Spend, Tool, TurnStart, Who, Why, clip, tokens,
 };
 
 impl Step<'_> {
@@ -38,13 +38,13 @@ impl Step<'_> {
             self.fail_at_limit(id);
             return;
         }
-        if let Some(breach) = self.breach(id) {
-            if self.is_only_reserved(id, &breach) {
+        match self.shortage(id) {
+            Some(short) if short.waits => {
                 self.emit(Event::Held { agent: id });
-            } else {
-                self.stop_at_limit(id, breach);
+                return;
             }
-            return;
+            Some(short) => return self.stop_at_limit(id, short.breach),
+            None => {}
         }
         let spec = self.session.model_spec(&agent.model);
         let full = agent.context_tokens.saturating_mul(100)
@@ -106,12 +106,8 @@ impl Step<'_> {
     }
 
     pub(super) fn replied(&mut self, key: Key, reply: Reply) -> Result<(), Refusal> {
-        let Some(Owed::Model(id)) = self.session.owed.get(&key) else {
-            return Err(Refusal::Stale { key });
-        };
-        let id = *id;
-        let agent = self.agent(id)?;
-        let thought = agent.thought().ok_or(Refusal::Stale { key })?;
+        let (agent, thought) = self.thinker(key)?;
+        let id = agent.id;
         if let Purpose::Summary { .. } = thought.purpose {
             let before_tokens = agent.context_tokens;
             let summary = clip(reply.text, REPLY_BYTES_MAX);
