@@ -1,47 +1,88 @@
 //! Durability, and nothing else: entries go in, in order, and come back exactly as they went in.
 //!
-//! In reading order: the promise every store keeps, what can go wrong, and the two stores.
-//! What is not here: any idea of what an entry means.
+//! In reading order: the promise every store keeps (here), what can go wrong (`error`), how a
+//! caller waits for a sync (`ticket`), the store in memory (`memory`); then the durable one: what
+//! makes damage visible (`chain`), who may write (`lock`), how far a session had come (`mark`),
+//! and the database (`sqlite`). What is not here: any idea of what an entry means.
 
+mod chain;
+mod error;
+mod lock;
+mod mark;
 mod memory;
 mod sqlite;
+mod ticket;
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 
-use locum_kernel::{Entry, Seq, Unreadable};
+use locum_kernel::{Entry, Seq};
 
+pub use error::Error;
+pub use lock::Holder;
 pub use memory::Memory;
 pub use sqlite::Sqlite;
+pub use ticket::{Done, Ticket};
 
-/// Where entries are kept. One decision is one entry, kept whole or not at all.
-pub trait Journal: Debug {
+/// Where entries are kept. One decision is one entry, kept whole or not at all. A store is shared
+/// by all sessions of a process, so that their entries can share a sync.
+pub trait Journal: Debug + Send + Sync {
     /// Puts an entry after the event numbered `expected`, the last one the caller knows of (zero
-    /// in an empty session). When this returns `Ok` the entry survives a power cut. If somebody
-    /// else has written meanwhile, nothing is written: the caller no longer owns the session.
-    fn append(&mut self, session: &str, expected: Seq, entry: &Entry) -> Result<(), Error>;
+    /// in an empty session). `done` is called once, maybe on another thread, and must be quick:
+    /// others wait behind it. After `Ok` the entry survives a power cut. If somebody else has
+    /// written meanwhile, nothing is written: the caller no longer owns the session. Entries are
+    /// written in the order they were submitted, so a caller may submit a second one before the
+    /// first is done; if the first fails, the second finds the wrong `expected` and fails too.
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done);
+
+    /// The same, for whoever wants to look or wait later.
+    fn submit(&self, session: &str, expected: Seq, entry: &Entry) -> Ticket {
+        let (ticket, done) = Ticket::new(session);
+        self.submit_then(session, expected, entry, done);
+        ticket
+    }
+
+    /// The same, and waits.
+    fn append(&self, session: &str, expected: Seq, entry: &Entry) -> Result<(), Error> {
+        self.submit(session, expected, entry).wait()
+    }
 
     /// All entries of a session, oldest first. An unknown session has none.
-    fn load(&self, session: &str) -> Result<Vec<Entry>, Error>;
+    fn load(&self, session: &str) -> Result<Vec<Entry>, Error> {
+        self.tail(session, Seq(0))
+    }
+
+    /// The entries that begin after the event numbered `after`, oldest first.
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error>;
+
+    /// Keeps what the caller made of all events up to `seq`, which must end an entry. When to do
+    /// this is the caller's choice; the journal does not look inside.
+    fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error>;
+
+    /// The newest snapshot that is whole and belongs to this history; `tail` goes on from it.
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error>;
+
+    /// Every session there is, by name.
+    fn sessions(&self) -> Result<Vec<Listed>, Error>;
+
+    /// Forgets a session, its snapshots, and that it was there. An unknown one is no error.
+    fn delete(&self, session: &str) -> Result<(), Error>;
 }
 
-/// What can go wrong, always with the place where it did.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot open the journal {}", path.display())]
-    Open { path: PathBuf, source: rusqlite::Error },
-    #[error("the journal {} is of version {found}; this locum knows {known}", path.display())]
-    Newer { path: PathBuf, found: u32, known: u32 },
-    #[error("cannot read session {session} from {}", path.display())]
-    Read { path: PathBuf, session: String, source: rusqlite::Error },
-    #[error("cannot write session {session} to {}", path.display())]
-    Write { path: PathBuf, session: String, source: rusqlite::Error },
-    #[error("the entry at {seq} of session {session} in {} cannot be read", path.display())]
-    Damaged { path: PathBuf, session: String, seq: Seq, source: Unreadable },
-    #[error("session {session} in {} stands at {found}, not {expected}", path.display())]
-    Conflict { path: PathBuf, session: String, expected: Seq, found: Seq },
-    #[error("an entry that begins at {found} cannot follow {expected} in {}", path.display())]
-    Misplaced { path: PathBuf, session: String, expected: Seq, found: Seq },
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The number of the last event in it.
+    pub seq: Seq,
+    pub bytes: Vec<u8>,
+}
+
+/// A session in the list of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub session: String,
+    /// The number of its last event, as far as that can be said of a damaged one.
+    pub last: Seq,
+    /// Why it is set aside, if it is.
+    pub damaged: Option<String>,
 }
 
 /// The number of an entry's last event, if the entry can stand right after `expected`.

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use locum_kernel::Unfoldable;
+use locum_runtime::clock::rfc3339;
 use locum_runtime::{driver, script};
 
 /// The exit codes of the command line, by what they mean.
@@ -113,9 +114,27 @@ impl Complaint {
                 format!("Somebody else is running session {session}."),
                 format!("wait until it ends, then locum run --resume {session}"),
             ),
-            Failed::Newer { .. } => (
+            Failed::Locked { holder, .. } => (
+                "E111",
+                match holder.since {
+                    Some(since) => {
+                        format!("The data folder is in use since {}.", rfc3339(since))
+                    }
+                    None => "The data folder is in use.".to_owned(),
+                },
+                match holder.pid {
+                    Some(pid) => format!("wait until process {pid} ends, or run with --data DIR"),
+                    None => "wait until it ends, or run with --data DIR".to_owned(),
+                },
+            ),
+            Failed::Fenced { session, .. } => (
+                "E111",
+                "Another process took the data folder over.".to_owned(),
+                format!("locum run --resume {session}, when the other has ended"),
+            ),
+            Failed::Version { .. } | Failed::Unreadable { .. } => (
                 "E112",
-                "The data folder was written by a newer locum.".to_owned(),
+                "The data folder was written by another version of locum.".to_owned(),
                 "locum version, then install a newer one".to_owned(),
             ),
             Failed::Damaged { session, .. } => (
@@ -123,9 +142,22 @@ impl Complaint {
                 format!("Session {session} is damaged."),
                 "locum run \"text\" in a new session; the old one was not changed".to_owned(),
             ),
+            Failed::Corrupt { .. } | Failed::Lost { .. } => (
+                "E113",
+                "The journal is damaged; nothing was changed or made anew.".to_owned(),
+                "put a backup in its place, or run with --data DIR".to_owned(),
+            ),
+            Failed::Full { session, .. } => (
+                "E114",
+                "The disk is full; everything accepted before is safe.".to_owned(),
+                format!("make room, then locum run --resume {session}"),
+            ),
             Failed::Open { .. }
+            | Failed::File { .. }
             | Failed::Read { .. }
             | Failed::Write { .. }
+            | Failed::Stopped { .. }
+            | Failed::NoSuchEnd { .. }
             | Failed::Misplaced { .. } => (
                 "E110",
                 "The journal could not be used.".to_owned(),

@@ -23,10 +23,10 @@ const MAIN: &str = "main";
 pub(crate) fn run(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock = System;
-    let mut journal = open_journal(data)?;
+    let journal = open_journal(data)?;
     let key = flags.session.as_ref().or(flags.resume.as_ref());
     let key = key.cloned().unwrap_or_else(|| fresh_key(&clock));
-    let world = World { journal: &mut journal, clock: &clock };
+    let world = World { journal: &journal, clock: &clock };
     let mut driver = Driver::open(&key, cwd(), world).map_err(|error| Complaint::driver(&error))?;
     if flags.resume.is_some() {
         check_resumable(&driver, &key, text.is_some())?;

@@ -240,6 +240,27 @@ fn what_cannot_be_done_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_second_process_is_told_who_was_first() {
+    let folder = Folder::new("locked");
+    let model = model(&folder.write("slow.yaml", &SLOW.replace("700", "60000")));
+    let mut first = folder.locum(&["run", "Which APIs?", "-m", &model, "--json"]);
+    let mut first = first.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(first.stdout.take().unwrap()).lines();
+    assert!(said.next().unwrap().unwrap().contains("run.started"));
+
+    let second = folder.locum(&["run", "hi", "-m", &model]).output().unwrap();
+    let told = stderr(&second);
+    assert_eq!(second.status.code(), Some(7), "{told}");
+    assert!(told.starts_with("error[E111] The data folder is in use since 2"), "{told}");
+    assert!(told.contains(&format!("process {}", first.id())) && told.contains("\ndo: "), "{told}");
+
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let third = folder.locum(&["run", "hi", "-m", &self::model(Path::new(TAKE_OVER))]).output();
+    assert!(third.unwrap().status.success());
+}
+
+#[test]
 fn the_version_is_printed() {
     let folder = Folder::new("version");
     let output = folder.locum(&["version"]).output().unwrap();

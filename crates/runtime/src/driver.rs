@@ -21,7 +21,7 @@ use crate::provider::{Asked, Provider};
 /// What a session needs around it.
 #[derive(Debug)]
 pub struct World<'w> {
-    pub journal: &'w mut dyn Journal,
+    pub journal: &'w dyn Journal,
     pub clock: &'w dyn Clock,
 }
 

@@ -4,8 +4,9 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use locum_journal::{Error, Journal, Memory};
+use locum_journal::{Done, Error, Journal, Listed, Memory, Snapshot};
 use locum_kernel::{
     Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
     TreeLimits, Urgency,
@@ -94,33 +95,50 @@ enum Death {
 #[derive(Debug)]
 struct Mortal {
     journal: Memory,
-    appends: usize,
+    appends: AtomicUsize,
     death: Death,
 }
 
+impl Mortal {
+    fn new(death: Death) -> Mortal {
+        Mortal { journal: Memory::default(), appends: AtomicUsize::new(0), death }
+    }
+}
+
 impl Journal for Mortal {
-    fn append(&mut self, session: &str, expected: Seq, entry: &Entry) -> Result<(), Error> {
-        self.appends += 1;
-        let died = Error::Conflict {
-            path: "(death)".into(),
-            session: session.into(),
-            expected,
-            found: expected,
-        };
-        if self.death == Death::Before(self.appends) {
-            return Err(died);
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
+        let nth = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
+        let died = || Err(Error::Stopped { path: "(death)".into(), session: session.to_owned() });
+        if self.death == Death::Before(nth) {
+            return done(died());
         }
-        self.journal.append(session, expected, entry)?;
-        if self.death == Death::After(self.appends) { Err(died) } else { Ok(()) }
+        let result = self.journal.append(session, expected, entry);
+        done(if self.death == Death::After(nth) { died() } else { result });
     }
 
-    fn load(&self, session: &str) -> Result<Vec<Entry>, Error> {
-        self.journal.load(session)
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
+        self.journal.tail(session, after)
+    }
+
+    fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
+        self.journal.snapshot(session, seq, bytes)
+    }
+
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
+        self.journal.newest_snapshot(session)
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, Error> {
+        self.journal.sessions()
+    }
+
+    fn delete(&self, session: &str) -> Result<(), Error> {
+        self.journal.delete(session)
     }
 }
 
 /// One process: opens the session, says the text if nobody has, runs until rest or death.
-fn live(journal: &mut Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) -> bool {
+fn live(journal: &Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) -> bool {
     let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
     let world = World { journal, clock };
     let mut driver = Driver::open("test", "/".into(), world).unwrap();
@@ -199,10 +217,10 @@ fn gist(line: &Line) -> String {
 
 fn undisturbed(yaml: &str) -> (Vec<Line>, usize) {
     let clock = Virtual(Cell::new(1_000_000));
-    let mut journal = Mortal { journal: Memory::default(), appends: 0, death: Death::Never };
+    let journal = Mortal::new(Death::Never);
     let mut lines = Vec::new();
-    assert!(live(&mut journal, &clock, yaml, &mut lines));
-    (lines, journal.appends)
+    assert!(live(&journal, &clock, yaml, &mut lines));
+    (lines, journal.appends.into_inner())
 }
 
 #[test]
@@ -230,11 +248,11 @@ fn dying_at_any_append_changes_nothing_but_a_restart() {
 
 fn check_death(whole: &[Line], yaml: &str, death: Death) {
     let clock = Virtual(Cell::new(1_000_000));
-    let mut journal = Mortal { journal: Memory::default(), appends: 0, death };
+    let mut journal = Mortal::new(death);
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    assert!(!live(&mut journal, &clock, yaml, &mut first));
+    assert!(!live(&journal, &clock, yaml, &mut first));
     journal.death = Death::Never;
-    assert!(live(&mut journal, &clock, yaml, &mut second));
+    assert!(live(&journal, &clock, yaml, &mut second));
 
     // What the first process told is the beginning of the whole story.
     let gists = |lines: &[Line]| lines.iter().map(gist).collect::<Vec<_>>();

@@ -1,0 +1,122 @@
+//! Reading, and believing nothing: each row by its checksum, each step by the chain, the end by
+//! the mark, a snapshot by its seal and the entry it stands on.
+
+use locum_kernel::Seq;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::catalogue::Known;
+use super::tables::{Row, Trouble, key, range, seq_of};
+use crate::Snapshot;
+use crate::chain::{Hash, Head, link, seal};
+
+/// Where a session stands.
+pub(super) fn head(connection: &Connection, known: &Known) -> Result<Head, Trouble> {
+    let head = end_at_or_before(connection, known, None)?;
+    known.check(head.unwrap_or(known.genesis()))
+}
+
+/// The newest entry that begins at `seq` or before, or the newest of all.
+pub(super) fn end_at_or_before(
+    connection: &Connection,
+    known: &Known,
+    seq: Option<Seq>,
+) -> Result<Option<Head>, Trouble> {
+    let (from, to) = range(known.named.number);
+    let to = seq.and_then(|seq| key(known.named.number, seq)).map_or(to, |key| key + 1);
+    let columns = Row::COLUMNS;
+    let sql =
+        format!("SELECT {columns} FROM entry WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([from, to])?;
+    rows.next()?.map(|row| Row::read(row).map(|row| row.head())).transpose()
+}
+
+/// The rows that begin after `after`, each proved to follow the one before, and the last proved
+/// to reach what was acknowledged.
+pub(super) fn tail(
+    connection: &Connection,
+    known: &Known,
+    after: Seq,
+) -> Result<Vec<(Seq, String)>, Trouble> {
+    let anchor = match after {
+        Seq(0) => None,
+        after => end_at_or_before(connection, known, Some(after))?,
+    };
+    let mut head = anchor.unwrap_or(known.genesis());
+    let (first, to) = range(known.named.number);
+    let from = key(known.named.number, after).map_or(to, |key| key + 1).max(first);
+    let columns = Row::COLUMNS;
+    let sql = format!("SELECT {columns} FROM entry WHERE id >= ? AND id < ? ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([from, to])?;
+    let mut tail = Vec::new();
+    while let Some(row) = rows.next()? {
+        let row = Row::read(row)?;
+        let seq = row.facts.seq;
+        if seq.0 != head.last.0 + 1 {
+            return Err(Trouble::Damage(format!("after {} comes {seq}", head.last)));
+        }
+        if link(&head.hash, row.facts, row.json.as_bytes()) != row.hash {
+            return Err(Trouble::Damage(format!("the chain breaks at {seq}")));
+        }
+        head = row.head();
+        tail.push((seq, row.json));
+    }
+    known.check(head)?;
+    Ok(tail)
+}
+
+/// The newest snapshot that can be believed. One that cannot is passed over: it saves time, and
+/// the entries are still there.
+pub(super) fn newest_snapshot(
+    connection: &Connection,
+    known: &Known,
+) -> rusqlite::Result<Option<Snapshot>> {
+    let (from, to) = range(known.named.number);
+    let mut statement = connection
+        .prepare_cached("SELECT id FROM snapshot WHERE id >= ? AND id < ? ORDER BY id DESC")?;
+    let ids = statement.query_map([from, to], |row| row.get(0)).and_then(Iterator::collect);
+    let ids: Vec<i64> = match ids.map_err(Trouble::from) {
+        Ok(ids) => ids,
+        Err(Trouble::Damage(_)) => return Ok(None),
+        Err(Trouble::Sql(error)) => return Err(error),
+    };
+    for id in ids {
+        match snapshot(connection, known, id) {
+            Ok(Some(snapshot)) => return Ok(Some(snapshot)),
+            Ok(None) | Err(Trouble::Damage(_)) => {}
+            Err(Trouble::Sql(error)) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn snapshot(connection: &Connection, known: &Known, id: i64) -> Result<Option<Snapshot>, Trouble> {
+    let sql = "SELECT hash, seal, bytes FROM snapshot WHERE id = ?";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let found = connection.prepare_cached(sql)?.query_row([id], read).optional()?;
+    let Some((hash, sealed, bytes)): Option<(Hash, Hash, Vec<u8>)> = found else {
+        return Ok(None);
+    };
+    let seq = seq_of(id);
+    let stands_on = end_at_or_before(connection, known, Some(seq))?;
+    let believed = stands_on == Some(Head { last: seq, hash }) && sealed == seal(id, &hash, &bytes);
+    Ok(believed.then_some(Snapshot { seq, bytes }))
+}
+
+pub(super) fn put_snapshot(
+    connection: &Connection,
+    known: &Known,
+    at: Head,
+    bytes: &[u8],
+) -> rusqlite::Result<()> {
+    let (from, to) = range(known.named.number);
+    let Some(id) = key(known.named.number, at.last) else { return Ok(()) };
+    let put = "INSERT OR REPLACE INTO snapshot (id, hash, seal, bytes) VALUES (?, ?, ?, ?)";
+    let values = params![id, at.hash, seal(id, &at.hash, bytes), bytes];
+    connection.prepare_cached(put)?.execute(values)?;
+    // Two are kept: should the newest be damaged, the one before is nearly as good.
+    let drop_old = "DELETE FROM snapshot WHERE id >= ?1 AND id < ?2 AND id NOT IN
+        (SELECT id FROM snapshot WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 2)";
+    connection.prepare_cached(drop_old)?.execute([from, to]).map(drop)
+}
