@@ -158,7 +158,9 @@ fn culprit(test: &str, output: &str) -> String {
     let word = if test == "simulation" { "seed" } else { "scenario" };
     let failed = |line: &str| line.starts_with("test ") && line.trim_end().ends_with("FAILED");
     let by_name = || output.lines().find(|line| failed(line))?.split_whitespace().nth(1);
-    let found = output.lines().find_map(|line| after(line, word));
+    // The tests' own names hold the word too; what failed is said elsewhere.
+    let said = || output.lines().filter(|line| !line.starts_with("test "));
+    let found = said().find_map(|line| after(line, word));
     match (found, by_name()) {
         (Some(found), _) if word == "seed" => format!("{test}: seed {found}"),
         (Some(found), _) => format!("{test}: {found}"),
@@ -186,6 +188,7 @@ mod tests {
             ("scenarios", "scenario floor-handback: line 3 differs", "scenarios: floor-handback"),
             ("scenarios", "FAILED scenario \"a_b\"", "scenarios: a_b"),
             ("scenarios", "test one ... ok\ntest two ... FAILED\n", "scenarios: two"),
+            ("scenarios", "test every_scenario ... FAILED\nscenario a: line 1", "scenarios: a"),
             ("simulation", "no seed here\nseed 17: an agent is lost", "simulation: seed 17"),
             ("simulation", "broken at seed=4, step 2", "simulation: seed 4"),
             ("simulation", "test all ... FAILED", "simulation: all"),
