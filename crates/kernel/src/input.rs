@@ -17,9 +17,9 @@ use crate::{
 pub enum Input {
     /// The world as it is now. The first one opens the session; later ones record what differs.
     Configured(Box<Config>),
-    /// A new process took the session over. Comes after `Configured`, so that tools are judged
-    /// as they are declared now. `captured` is what cut calls had printed.
-    Restarted { captured: Vec<(Key, String)> },
+    /// A new process took the session over, in this world. `captured` is what cut calls had
+    /// printed. One input: what was cut is settled before the new world starts anything.
+    Restarted { config: Box<Config>, captured: Vec<(Key, String)> },
 
     /// Somebody said something.
     Said(Message),

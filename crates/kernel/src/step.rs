@@ -50,10 +50,7 @@ impl Step<'_> {
         }
         match input {
             Input::Configured(config) => self.configured(&config),
-            Input::Restarted { captured } => {
-                self.restarted(&captured);
-                Ok(())
-            }
+            Input::Restarted { config, captured } => self.restarted(&config, &captured),
             Input::Said(message) => self.said(message),
             Input::Edited { input, text } => self.edited(input, text),
             Input::Dropped { input, by } => self.dropped(input, by),

@@ -34,12 +34,12 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
 
     let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
     let script = read_script(&model)?;
-    // What the world is like now comes before what a new process makes of what was cut.
-    let is_new = driver.is_new();
-    driver.post(Input::Configured(Box::new(config(&key, &model, flags.approvals, &script))));
-    if !is_new {
-        driver.post(Input::Restarted { captured: Vec::new() });
-    }
+    let config = Box::new(config(&key, &model, flags.approvals, &script));
+    driver.post(if driver.is_new() {
+        Input::Configured(config)
+    } else {
+        Input::Restarted { config, captured: Vec::new() }
+    });
     if let Some(text) = text {
         driver.post(Input::Said(message(text)));
     }

@@ -110,6 +110,14 @@ impl Teller {
     /// order, or the numbers are wrong.
     pub fn tell(&mut self, after: &Session, entry: &Entry) -> Vec<Line> {
         let mut telling = Telling { at: entry.at, after, lines: Vec::new() };
+        // A restart is told with the world it comes in, which its entry names later.
+        for event in &entry.events {
+            if let Event::Configured { changes } = event {
+                for change in changes {
+                    self.learn(change);
+                }
+            }
+        }
         for (seq, event) in (entry.seq.0..).zip(&entry.events) {
             self.event(&mut telling, Seq(seq), event);
         }
@@ -135,7 +143,6 @@ impl Teller {
     fn event(&mut self, telling: &mut Telling<'_>, seq: Seq, event: &Event) {
         match event {
             Event::Opened { session } => self.session.clone_from(session),
-            Event::Configured { changes } => changes.iter().for_each(|change| self.learn(change)),
             Event::Restarted => self.restarted(telling),
             Event::Enqueued { message } => self.enqueued(telling, InputId(seq.0), message),
             Event::Merged { input, message } => self.merged(telling, *input, message),
@@ -177,8 +184,10 @@ impl Teller {
             Event::Ended { agent, result, receipt } => {
                 self.ended(telling, *agent, result, receipt);
             }
-            // The state of the agent tells these, or nobody needs to know.
-            Event::Moved { .. }
+            // The state of the agent tells these, or nobody needs to know; what was configured
+            // was learned before the entry was told.
+            Event::Configured { .. }
+            | Event::Moved { .. }
             | Event::Lined { .. }
             | Event::Held { .. }
             | Event::Posted { .. }

@@ -143,10 +143,11 @@ fn live(journal: &Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) ->
     let world = World { journal, clock };
     let mut driver = Driver::open("test", "/".into(), world).unwrap();
     let is_new = driver.is_new();
-    driver.post(Input::Configured(Box::new(config(&script))));
-    if !is_new {
-        driver.post(Input::Restarted { captured: Vec::new() });
-    }
+    let config = Box::new(config(&script));
+    driver.post(match is_new {
+        true => Input::Configured(config),
+        false => Input::Restarted { config, captured: Vec::new() },
+    });
     if !driver.teller().was_asked() {
         driver.post(Input::Said(message()));
     }

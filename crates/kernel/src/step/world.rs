@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use super::Step;
 use crate::{
-    AgentId, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind, Mode, Output,
-    Owed, Refusal, Rights, Session, Spawn, clip,
+    Agent, AgentId, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind, Mode,
+    Output, Owed, Refusal, Rights, Session, Spawn, clip,
 };
 
 /// The name `sessions_spawn` uses: a silent reader.
@@ -30,11 +30,8 @@ fn reader() -> Definition {
 impl Step<'_> {
     pub(super) fn configured(&mut self, config: &Config) -> Result<(), Refusal> {
         let fresh = self.session.agents.is_empty();
-        if !fresh && self.session.key != config.session {
-            return Err(Refusal::OtherSession {
-                open: self.session.key.clone(),
-                given: config.session.clone(),
-            });
+        if !fresh {
+            self.is_this_session(config)?;
         }
         if fresh {
             self.emit(Event::Opened { session: config.session.clone() });
@@ -65,17 +62,23 @@ impl Step<'_> {
     /// A cut model call is simply owed again. A cut tool is owed again only if running it twice
     /// is harmless, as declared then and now; otherwise nobody knows what it did, and the model
     /// is told exactly that.
-    pub(super) fn restarted(&mut self, captured: &[(Key, String)]) {
+    pub(super) fn restarted(
+        &mut self,
+        config: &Config,
+        captured: &[(Key, String)],
+    ) -> Result<(), Refusal> {
+        self.is_this_session(config)?;
         self.emit(Event::Restarted);
         let cut: Vec<(Key, AgentId, CallId)> = self
             .session
             .owed
             .iter()
             .filter_map(|(key, owed)| match owed {
-                Owed::Tool(agent, call) if !may_run_again(self.session, *agent, *call) => {
-                    Some((*key, *agent, *call))
+                Owed::Tool(agent, call) => {
+                    let harmless = may_run_again(&self.session[*agent], *call, config);
+                    (!harmless).then_some((*key, *agent, *call))
                 }
-                Owed::Tool(..) | Owed::Model(_) | Owed::Setup(_) | Owed::Delivery(_) => None,
+                Owed::Model(_) | Owed::Setup(_) | Owed::Delivery(_) => None,
             })
             .collect();
         for (key, agent, call) in cut {
@@ -90,13 +93,19 @@ impl Step<'_> {
             self.give(agent, call, Output::error(text));
             self.ready.push_back(agent);
         }
+        self.configured(config)
+    }
+
+    fn is_this_session(&self, config: &Config) -> Result<(), Refusal> {
+        let (open, given) = (self.session.key.clone(), config.session.clone());
+        if open == given { Ok(()) } else { Err(Refusal::OtherSession { open, given }) }
     }
 }
 
-fn may_run_again(session: &Session, agent: AgentId, call: CallId) -> bool {
-    let Some(call) = session[agent].call(call) else { return false };
+fn may_run_again(agent: &Agent, call: CallId, config: &Config) -> bool {
+    let Some(call) = agent.call(call) else { return false };
     let then = matches!(call.state, CallState::Running { idempotent: true, .. });
-    then && session.world.tools.get(&call.name).is_some_and(|tool| tool.idempotent)
+    then && config.tools.iter().any(|tool| tool.name == call.name && tool.idempotent)
 }
 
 /// What the configuration says that the session does not know yet.

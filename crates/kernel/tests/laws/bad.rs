@@ -49,7 +49,8 @@ pub(crate) fn small(session: &Session) -> Vec<Bad> {
     all.extend(configs(session));
     all.push(("nothing is due", Input::Ticked));
     let captured = vec![(Seq(0), "x".into()), (Seq(u64::MAX), String::new())];
-    all.push(("a restart with keys of nobody", Input::Restarted { captured }));
+    let config = Box::new(crate::stage::setup::config());
+    all.push(("a restart with keys of nobody", Input::Restarted { config, captured }));
     all
 }
 

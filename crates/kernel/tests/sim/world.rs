@@ -49,7 +49,6 @@ pub(crate) struct World {
     /// Keys that were answered or dropped.
     pub(crate) old_keys: Vec<Key>,
     lose_next: bool,
-    risen: bool,
     steps: u64,
 }
 
@@ -67,7 +66,6 @@ impl World {
             running: BTreeMap::new(),
             old_keys: Vec::new(),
             lose_next: false,
-            risen: true,
             steps: 0,
         };
         let config = Box::new(world.config.clone());
@@ -250,7 +248,7 @@ impl World {
         if thorough && self.replica != self.session {
             return Err("fold(journal) is not the live state".into());
         }
-        if self.risen { self.reconcile() } else { Ok(()) }
+        self.reconcile()
     }
 
     /// Starts what is owed and not running, drops what runs and is no longer owed.
@@ -290,11 +288,8 @@ impl World {
         self.old_keys.extend(self.running.keys());
         self.running.clear();
         self.laws.crashed();
-        // Nothing starts before the new process has said that it is one.
-        self.risen = false;
-        self.input(Input::Configured(Box::new(self.config.clone())))?;
-        self.risen = true;
-        self.input(Input::Restarted { captured: Vec::new() })
+        let config = Box::new(self.config.clone());
+        self.input(Input::Restarted { config, captured: Vec::new() })
     }
 
     /// Nothing is owed and no deadline comes: whoever still waits for something waits for a

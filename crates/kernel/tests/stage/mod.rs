@@ -55,6 +55,10 @@ impl Stage {
         if line.is_empty() || line.starts_with('#') || line.starts_with("//") {
             return Ok(None);
         }
+        if let Some(setup) = line.strip_prefix("next ") {
+            self.setup_line(setup)?;
+            return Ok(None);
+        }
         if self.setup_line(line)? {
             if self.session.seq() != Seq(0) {
                 self.open()?;
@@ -165,6 +169,7 @@ impl Stage {
         self.session = snapshot;
         let keys = self.tool_keys.values();
         let captured = captured.map(|text| keys.map(|key| (*key, text.to_string())).collect());
-        self.input(Input::Restarted { captured: captured.unwrap_or_default() })
+        let config = Box::new(self.config.clone());
+        self.input(Input::Restarted { config, captured: captured.unwrap_or_default() })
     }
 }
