@@ -144,9 +144,10 @@ fn live(journal: &Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) ->
     let mut driver = Driver::open("test", "/".into(), world).unwrap();
     let is_new = driver.is_new();
     let config = Box::new(config(&script));
-    driver.post(match is_new {
-        true => Input::Configured(config),
-        false => Input::Restarted { config, captured: Vec::new() },
+    driver.post(if is_new {
+        Input::Configured(config)
+    } else {
+        Input::Restarted { config, captured: Vec::new() }
     });
     if !driver.teller().was_asked() {
         driver.post(Input::Said(message()));
