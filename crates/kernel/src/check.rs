@@ -35,11 +35,11 @@ impl Session {
 
     fn check_slots(&self) -> Result<(), String> {
         let mut holders = self.agents.iter().filter(|agent| agent.slot);
-        if holders.clone().count() != self.slots.held as usize {
-            return Err(format!("{} slots counted, {} held", self.slots.held, holders.count()));
+        if holders.clone().count() != self.slots.taken as usize {
+            return Err(format!("{} slots counted, {} held", self.slots.taken, holders.count()));
         }
-        if self.slots.held > self.world.limits.slots.max(self.slots.excused) {
-            return Err(format!("{} slots held of {}", self.slots.held, self.world.limits.slots));
+        if self.slots.taken > self.world.limits.slots.max(self.slots.excused) {
+            return Err(format!("{} slots held of {}", self.slots.taken, self.world.limits.slots));
         }
         if let Some(agent) = holders.find(|agent| !agent.is_active()) {
             return Err(format!("{} waits and holds a slot", agent.id));

@@ -31,7 +31,9 @@ fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
 /// When a call may start: after its own wait, and after a rate limit of its provider. Those
 /// held back are let go one after another, spread by their keys over a fifth of the wait.
 pub(crate) fn starts_at(session: &Session, model: &str, thought: &Thought) -> Time {
-    let Some(until) = session.holds.get(&provider_of(model)) else { return thought.not_before };
+    let Some(until) = session.rate_limits.get(&provider_of(model)) else {
+        return thought.not_before;
+    };
     if thought.not_before >= *until {
         return thought.not_before;
     }

@@ -38,7 +38,7 @@ pub struct Session {
     pub(crate) timers: BTreeSet<(Time, Timer)>,
     pub(crate) slots: Slots,
     /// Providers that asked everybody to wait, and until when.
-    pub(crate) holds: BTreeMap<String, Time>,
+    pub(crate) rate_limits: BTreeMap<String, Time>,
     pub(crate) tree: Tree,
     /// Agents that could go on if running calls gave back what is set aside for them.
     pub(crate) held: VecDeque<AgentId>,
@@ -79,7 +79,7 @@ pub(crate) struct Seen {
 /// begun work is finished before new work starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slots {
-    pub(crate) held: u32,
+    pub(crate) taken: u32,
     /// Slots that were held when their number was lowered, until they are given back.
     pub(crate) excused: u32,
     pub(crate) returning: VecDeque<AgentId>,
@@ -428,7 +428,7 @@ impl Session {
     }
 
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.slots.held < self.world.limits.slots
+        self.slots.taken < self.world.limits.slots
     }
 
     /// 1 for the next in line. `None` if it does not stand in line.

@@ -31,7 +31,7 @@ pub struct View {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotsView {
-    pub held: u32,
+    pub taken: u32,
     pub of: u32,
     pub waiting: usize,
 }
@@ -117,7 +117,7 @@ pub fn view(session: &Session, now: Time) -> View {
         counts,
         needs_you: u32::try_from(needs_you).unwrap_or(u32::MAX),
         slots: SlotsView {
-            held: session.slots.held,
+            taken: session.slots.taken,
             of: session.world.limits.slots,
             waiting: session.line_length(),
         },

@@ -254,7 +254,7 @@ pub(super) fn retry(session: &mut Session, retry: &Retry) {
     session.owed.remove(&old);
     session.owed.insert(key, Owed::Model(retry.agent));
     if let Some(until) = retry.hold {
-        let known = session.holds.entry(provider).or_insert(until);
+        let known = session.rate_limits.entry(provider).or_insert(until);
         *known = (*known).max(until);
     }
 }

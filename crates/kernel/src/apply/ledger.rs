@@ -12,7 +12,7 @@ pub(super) fn settle(session: &mut Session, id: AgentId) {
     if active && !was_active {
         if agent.mode != Mode::Floor {
             agent.slot = true;
-            session.slots.held += 1;
+            session.slots.taken += 1;
         }
         start_clock(session, Some(id));
         session.tree.active += 1;
@@ -52,8 +52,8 @@ fn stop_clock(session: &mut Session, whose: Option<AgentId>) {
 
 pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
     if core::mem::take(&mut session[id].slot) {
-        session.slots.held -= 1;
-        session.slots.excused = session.slots.excused.min(session.slots.held);
+        session.slots.taken -= 1;
+        session.slots.excused = session.slots.excused.min(session.slots.taken);
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
             Change::Rules(rules) => world.rules.clone_from(rules),
             Change::Limits(limits) => {
                 ledger::retime(session, None, |session| session.world.limits = limits.clone());
-                session.slots.excused = session.slots.held;
+                session.slots.excused = session.slots.taken;
             }
             Change::Model(model) => world.model.clone_from(model),
             Change::ModelSpec { name, spec } => {

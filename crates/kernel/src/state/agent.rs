@@ -133,8 +133,8 @@ impl Agent {
 
     /// Notes it may read now. While a person holds it on the floor, its parent's words wait.
     pub(crate) fn readable(&self) -> impl Iterator<Item = &(Seq, Note)> {
-        let held = self.mode == Mode::Floor && self.home != Mode::Floor;
-        self.inbox.iter().filter(move |(_, note)| !(held && note.source == Source::Parent))
+        let with_person = self.mode == Mode::Floor && self.home != Mode::Floor;
+        self.inbox.iter().filter(move |(_, note)| !(with_person && note.source == Source::Parent))
     }
 
     pub(crate) fn outcome(&self) -> Option<Outcome> {

@@ -117,8 +117,8 @@ impl Step<'_> {
     /// A new worker joins the line, and the parent is told where it stands.
     fn announce(&mut self, parent: AgentId, child: AgentId, waits: bool) -> Value {
         let keeps_one = self.session[parent].mode != Mode::Floor;
-        let held = self.session.slots.held + u32::from(keeps_one);
-        let free = self.session.world.limits.slots.saturating_sub(held) as usize;
+        let taken = self.session.slots.taken + u32::from(keeps_one);
+        let free = self.session.world.limits.slots.saturating_sub(taken) as usize;
         let ahead = self.session.line_length();
         if !waits {
             self.line_up(child);

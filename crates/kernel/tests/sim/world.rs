@@ -323,7 +323,7 @@ impl World {
             (!self.running.is_empty()).then(|| format!("owed: {:?}", self.running.values())),
             (!view.asks.is_empty()).then(|| format!("asks: {:?}", view.asks)),
             (!view.queue.is_empty()).then(|| format!("queue: {:?}", view.queue)),
-            (view.slots.held > 0).then(|| "a slot is held".to_string()),
+            (view.slots.taken > 0).then(|| "a slot is held".to_string()),
             (view.stack.len() > 1).then(|| format!("stack: {:?}", view.stack)),
             (self.replica != self.session).then(|| "fold(journal) is not the state".to_string()),
         ];

@@ -42,7 +42,7 @@ impl Stage {
             }
             "slots" => {
                 let slots = view(&self.session, self.now).slots;
-                format!("{} of {} held, {} waiting", slots.held, slots.of, slots.waiting)
+                format!("{} of {} held, {} waiting", slots.taken, slots.of, slots.waiting)
             }
             "deadline" => match deadline(&self.session) {
                 Some(at) => format!("in {}ms", at.since(self.now)),
