@@ -159,7 +159,8 @@ fn culprit(test: &str, output: &str) -> String {
     let failed = |line: &str| line.starts_with("test ") && line.trim_end().ends_with("FAILED");
     let by_name = || output.lines().find(|line| failed(line))?.split_whitespace().nth(1);
     // The tests' own names hold the word too; what failed is said elsewhere.
-    let said = || output.lines().filter(|line| !line.starts_with("test "));
+    let heading = |line: &str| line.starts_with("test ") || line.starts_with("----");
+    let said = || output.lines().filter(|line| !heading(line));
     let found = said().find_map(|line| after(line, word));
     match (found, by_name()) {
         (Some(found), _) if word == "seed" => format!("{test}: seed {found}"),
@@ -189,6 +190,7 @@ mod tests {
             ("scenarios", "FAILED scenario \"a_b\"", "scenarios: a_b"),
             ("scenarios", "test one ... ok\ntest two ... FAILED\n", "scenarios: two"),
             ("scenarios", "test every_scenario ... FAILED\nscenario a: line 1", "scenarios: a"),
+            ("scenarios", "---- some_scenario stdout ----\nscenario a: x", "scenarios: a"),
             ("simulation", "no seed here\nseed 17: an agent is lost", "simulation: seed 17"),
             ("simulation", "broken at seed=4, step 2", "simulation: seed 4"),
             ("simulation", "test all ... FAILED", "simulation: all"),
