@@ -151,7 +151,7 @@ impl Call {
         if let CallState::Asked(ask) = self.state { Some(ask) } else { None }
     }
 
-    pub(crate) fn awaiting(&self) -> Option<&WaitFor> {
+    pub(crate) fn wait_for(&self) -> Option<&WaitFor> {
         if let CallState::Awaiting(wait) = &self.state { Some(wait) } else { None }
     }
 

@@ -208,7 +208,7 @@ impl Step<'_> {
 }
 
 fn awaiting(agent: &Agent) -> Option<(CallId, &WaitFor)> {
-    agent.calls().find_map(|call| Some((call.id, call.awaiting()?)))
+    agent.calls().find_map(|call| Some((call.id, call.wait_for()?)))
 }
 
 /// The unread notes that tell of the end of one of these.

@@ -120,7 +120,7 @@ impl Step<'_> {
         match &agent.phase {
             Phase::Resting | Phase::Paused { .. } => true,
             Phase::Acting => {
-                let waits = agent.calls().any(|call| call.awaiting().is_some());
+                let waits = agent.calls().any(|call| call.wait_for().is_some());
                 waits || self.question_of(agent, &[AskTo::Person]).is_some()
             }
             Phase::Queued | Phase::Starting { .. } | Phase::Thinking(_) | Phase::Ended => false,
