@@ -167,6 +167,17 @@ impl Complaint {
         Complaint { code, what, cause: chain(error), next, exit: DATA }
     }
 
+    /// The machine refuses something every program needs.
+    pub(crate) fn machine(error: &dyn Error) -> Complaint {
+        Complaint {
+            code: "E190",
+            what: "This machine did not let locum start.".into(),
+            cause: chain(error),
+            next: "look at the limits of this user (ulimit -a), then run again".into(),
+            exit: DATA,
+        }
+    }
+
     pub(crate) fn driver(error: &driver::Error) -> Complaint {
         match error {
             driver::Error::Journal(error) => Complaint::journal(error),

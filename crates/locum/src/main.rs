@@ -3,6 +3,7 @@
 //! In reading order: the flags, one headless run, what it prints, how it complains.
 
 mod complaint;
+mod data;
 mod flags;
 mod print;
 mod run;

@@ -1,46 +1,141 @@
-//! What a run prints. With `--json` every line; without, who speaks on standard error and the
-//! final text on standard output, so that `$(locum run …)` is the answer and nothing else.
+//! What a run prints, on a thread of its own: nobody waits for a terminal or a pipe. With `--json`
+//! every line; without, who speaks on standard error and the final text on standard output, so
+//! that `$(locum run …)` is the answer and nothing else.
 
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-use locum_runtime::line::{Body, Line, RunResult};
+use locum_journal::Journal;
+use locum_runtime::driver::retell;
+use locum_runtime::line::{Body, Line};
+use locum_runtime::live::{PieceKind, Reader, Told};
 
-pub(crate) enum Printer {
+use crate::complaint::Complaint;
+
+pub(crate) enum Style {
     Json,
-    /// Holds the newest message back: the last one is the final text.
-    Plain {
-        held: Option<String>,
-    },
+    Plain,
 }
 
-impl Printer {
-    pub(crate) fn new(json: bool) -> Printer {
-        if json { Printer::Json } else { Printer::Plain { held: None } }
-    }
+/// What a printer reads, and where it reads again what it missed.
+pub(crate) struct Source {
+    pub(crate) reader: Reader,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) session: String,
+}
 
-    pub(crate) fn tell(&mut self, told: &Line) {
-        match self {
-            Printer::Json => json(told),
-            Printer::Plain { held } => {
-                if let Some(text) = plain(told)
-                    && let Some(before) = held.replace(text)
-                {
-                    note(&before);
+/// Prints until the session is closed; join it to know that everything is out.
+pub(crate) fn start(style: Style, source: Source) -> Result<JoinHandle<()>, Complaint> {
+    let tasks = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
+    let face: Box<dyn Face + Send> = match style {
+        Style::Json => Box::new(Json(BufWriter::new(io::stdout()))),
+        Style::Plain => Box::new(Plain { held: None }),
+    };
+    let thread = thread::Builder::new().name("printer".into());
+    let thread = thread.spawn(move || tasks.block_on(print(face, source)));
+    thread.map_err(|error| Complaint::machine(&error))
+}
+
+/// How lines look.
+trait Face {
+    fn line(&mut self, line: &Line);
+    /// Nothing more is waiting to be shown just now.
+    fn pause(&mut self) {}
+}
+
+async fn print(mut face: Box<dyn Face + Send>, mut source: Source) {
+    // The newest line, whose head a piece that follows it is shown under.
+    let mut last: Option<Arc<Line>> = None;
+    while let Some(told) = source.reader.next().await {
+        match told {
+            Told::Line(line) => {
+                face.line(&line);
+                last = Some(line);
+            }
+            Told::Piece { seq, piece } => {
+                if let Some(last) = &last {
+                    let text = piece.text.clone();
+                    let body = match piece.kind {
+                        PieceKind::Text => Body::MessageDelta { text },
+                        PieceKind::Thinking => Body::ThinkingDelta { text },
+                    };
+                    let agent = (*piece.agent).clone();
+                    face.line(&Line { seq, agent, body, ..Line::clone(last) });
                 }
             }
+            Told::Gap { seq, missed } => {
+                catch_up(face.as_mut(), &mut source, &mut last, seq, missed)
+            }
+        }
+        if source.reader.is_idle() {
+            face.pause();
+        }
+    }
+    face.pause();
+}
+
+/// Shows from the journal what was missed while printing was too slow.
+fn catch_up(
+    face: &mut dyn Face,
+    source: &mut Source,
+    last: &mut Option<Arc<Line>>,
+    seq: u64,
+    missed: u64,
+) {
+    if let Some(last) = last {
+        face.line(&Line { seq, body: Body::Gap { missed }, ..Line::clone(last) });
+    }
+    let mut seen = seq;
+    let read = retell(source.journal.as_ref(), &source.session, |_, _, lines| {
+        for line in lines.into_iter().filter(|line| line.seq > seq) {
+            face.line(&line);
+            seen = line.seq;
+            *last = Some(Arc::new(line));
+        }
+        true
+    });
+    if let Err(error) = read {
+        note(&format!("lines after {seen} cannot be shown: {error}"));
+    }
+    source.reader.caught_up(seen);
+}
+
+struct Json(BufWriter<Stdout>);
+
+impl Face for Json {
+    /// A reader who left is no reason to stop: the work goes on and is in the journal.
+    fn line(&mut self, line: &Line) {
+        match serde_json::to_writer(&mut self.0, line) {
+            Ok(()) => drop(self.0.write_all(b"\n")),
+            Err(error) if error.is_io() => {}
+            Err(error) => note(&format!("line {} cannot be written: {error}", line.seq)),
         }
     }
 
-    pub(crate) fn result(&mut self, told: &Line, result: &RunResult) {
-        match self {
-            Printer::Json => json(told),
-            Printer::Plain { held } => {
-                let last = format!("{}: {}", told.agent.path, result.text);
-                if let Some(before) = held.take().filter(|before| *before != last) {
-                    note(&before);
-                }
-                line(&result.text);
+    fn pause(&mut self) {
+        let _ = self.0.flush();
+    }
+}
+
+/// Holds the newest message back: the last one is the final text.
+struct Plain {
+    held: Option<String>,
+}
+
+impl Face for Plain {
+    fn line(&mut self, told: &Line) {
+        if let Body::RunResult(result) = &told.body {
+            let last = format!("{}: {}", told.agent.path, result.text);
+            if let Some(before) = self.held.take().filter(|before| *before != last) {
+                note(&before);
             }
+            line(&result.text);
+        } else if let Some(text) = plain(told)
+            && let Some(before) = self.held.replace(text)
+        {
+            note(&before);
         }
     }
 }
@@ -62,6 +157,9 @@ fn plain(told: &Line) -> Option<String> {
         | Body::FloorChanged { .. }
         | Body::TurnStarted { .. }
         | Body::TurnFinished { .. }
+        | Body::MessageDelta { .. }
+        | Body::ThinkingDelta { .. }
+        | Body::Gap { .. }
         | Body::ToolStarted { .. }
         | Body::ToolFinished(_)
         | Body::AskOpened(_)
@@ -73,19 +171,12 @@ fn plain(told: &Line) -> Option<String> {
     }
 }
 
-fn json(told: &Line) {
-    match serde_json::to_string(told) {
-        Ok(text) => line(&text),
-        Err(error) => note(&format!("line {} cannot be written: {error}", told.seq)),
-    }
-}
-
-/// A reader who left is no reason to stop: the work goes on and is in the journal.
+/// A reader who left is no reason to stop, here as well.
 pub(crate) fn line(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

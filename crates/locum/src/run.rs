@@ -3,30 +3,38 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use locum_journal::Sqlite;
 use locum_kernel::{
     Audience, Config, Definition, Input, Kind, Message, PolicyMode, To, TreeLimits, Urgency,
 };
 use locum_runtime::clock::{Clock, System};
-use locum_runtime::driver::{Driver, World};
+use locum_runtime::driver::{Driver, Hands, Until, World};
 use locum_runtime::line::{Body, RunResult, Status};
 use locum_runtime::script::{Script, Scripted};
+use locum_runtime::tool::{Toolbox, Tools};
 
 use crate::complaint::Complaint;
+use crate::data;
 use crate::flags::{Approvals, Run};
-use crate::print::Printer;
+use crate::print::{self, Source, Style};
 
 const MAIN: &str = "main";
 
 pub(crate) fn run(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
+    // One thread is enough for waiting; the journal has its own, and so has whoever prints.
+    let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    tasks.map_err(|error| Complaint::machine(&error))?.block_on(exchange(flags, data))
+}
+
+async fn exchange(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
-    let clock = System;
-    let journal = open_journal(data)?;
+    let clock: Arc<dyn Clock> = Arc::new(System);
+    let journal = Arc::new(data::open(&data::folder(data)?)?);
     let key = flags.session.as_ref().or(flags.resume.as_ref());
-    let key = key.cloned().unwrap_or_else(|| fresh_key(&clock));
-    let world = World { journal: &journal, clock: &clock };
+    let key = key.cloned().unwrap_or_else(|| fresh_key(clock.as_ref()));
+    let world = World { journal: journal.clone(), clock: Arc::clone(&clock) };
     let mut driver = Driver::open(&key, cwd(), world).map_err(|error| Complaint::driver(&error))?;
     if flags.resume.is_some() {
         check_resumable(&driver, &key, text.is_some())?;
@@ -34,23 +42,28 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
 
     let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
     let script = read_script(&model)?;
+    let tools: Arc<dyn Toolbox> = Arc::new(Tools::default());
     let config = Box::new(config(&key, &model, flags.approvals, &script));
-    driver.post(if driver.is_new() {
+    let opening = if driver.is_new() {
         Input::Configured(config)
     } else {
         Input::Restarted { config, captured: Vec::new() }
-    });
-    if let Some(text) = text {
-        driver.post(Input::Said(message(text)));
+    };
+    let style = if flags.json { Style::Json } else { Style::Plain };
+    let source = Source { reader: driver.subscribe(), journal, session: key };
+    let printer = print::start(style, source)?;
+    let said = text.map(|text| Input::Said(message(text)));
+    for input in [Some(opening), said].into_iter().flatten() {
+        driver.take(input).map_err(|error| Complaint::driver(&error))?;
     }
 
-    let provider = Scripted::new(script, &clock);
-    let mut printer = Printer::new(flags.json);
-    let last = driver
-        .run(&provider, &mut |line| printer.tell(line))
-        .map_err(|error| Complaint::driver(&error))?;
+    let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
+    let last = driver.run(&hands, Until::Rest).await;
+    // With the driver goes its feed, and the printer ends when it has printed everything.
+    drop(driver);
+    drop(printer.join());
+    let last = last.map_err(|error| Complaint::driver(&error))?;
     let Body::RunResult(result) = &last.body else { return Ok(0) };
-    printer.result(&last, result);
     verdict(result)
 }
 
@@ -67,28 +80,6 @@ fn said(text: &str) -> Result<String, Complaint> {
     Ok(text)
 }
 
-fn open_journal(data: Option<&Path>) -> Result<Sqlite, Complaint> {
-    let folder = data.map(Path::to_owned).or_else(default_data_dir);
-    let folder = folder.ok_or_else(Complaint::no_data_dir)?;
-    std::fs::create_dir_all(&folder).map_err(|error| Complaint::data_dir(&folder, &error))?;
-    Sqlite::open(&folder.join("journal.db")).map_err(|error| Complaint::journal(&error))
-}
-
-fn default_data_dir() -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(folder) = set("LOCUM_DATA") {
-        return Some(folder);
-    }
-    let platform = if cfg!(windows) {
-        set("APPDATA")
-    } else if cfg!(target_os = "macos") {
-        set("HOME").map(|home| home.join("Library/Application Support"))
-    } else {
-        set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))
-    };
-    platform.map(|folder| folder.join("locum"))
-}
-
 /// The moment keeps keys in order, the process keeps two of one moment apart.
 fn fresh_key(clock: &dyn Clock) -> String {
     format!("run_{}_{}", clock.now().0, std::process::id())
@@ -98,7 +89,7 @@ fn cwd() -> String {
     env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default()
 }
 
-fn check_resumable(driver: &Driver<'_>, key: &str, has_text: bool) -> Result<(), Complaint> {
+fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Complaint> {
     if driver.is_new() {
         return Err(Complaint::nothing_to_resume(key, "There is no such session."));
     }
@@ -151,15 +142,18 @@ fn message(text: String) -> Message {
 fn verdict(result: &RunResult) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
+        Status::Denied => ("E130", "A call was denied."),
         Status::NeedsInput => ("E140", "A question was not answered."),
         Status::Limit => ("E150", "A limit was reached."),
         Status::Error => ("E160", "The model failed."),
-        Status::Parked => ("E170", "Somebody below main stopped and can go on."),
+        Status::Parked => ("E170", "What is left waits for a person."),
+        Status::Cancelled => ("E180", "Stopped in the middle; nothing is lost."),
     };
     let cause = match result.status {
-        Status::Parked | Status::NeedsInput => {
+        Status::Parked | Status::NeedsInput | Status::Cancelled => {
             format!("Agents below main that have not ended: {}", result.children_pending)
         }
+        Status::Denied => result.denials.join("; "),
         Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
     let next = result.resume.clone().unwrap_or_default();

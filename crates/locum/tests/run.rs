@@ -58,9 +58,11 @@ fn model(script: &Path) -> String {
     format!("script:{}", script.display())
 }
 
+/// What was told for good; pieces of what is being said have no number of their own.
 fn lines(output: &Output) -> Vec<Value> {
     let text = std::str::from_utf8(&output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.filter(|line: &Value| line["type"] != "message.delta").collect()
 }
 
 fn stderr(output: &Output) -> &str {

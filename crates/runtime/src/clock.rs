@@ -1,15 +1,17 @@
 //! The only clock. Time is an input everywhere else, so that a replay is exact.
 
 use std::fmt::Debug;
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locum_kernel::Time;
 
-pub trait Clock: Debug {
+use crate::provider::Task;
+
+pub trait Clock: Debug + Send + Sync {
     fn now(&self) -> Time;
-    /// Returns at that moment, or at once if it has passed.
-    fn sleep_until(&self, moment: Time);
+
+    /// Ends at that moment, or at once if it has passed.
+    fn sleep_until(&self, moment: Time) -> Task<()>;
 }
 
 /// The machine's clock.
@@ -24,11 +26,9 @@ impl Clock for System {
         Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn sleep_until(&self, moment: Time) {
+    fn sleep_until(&self, moment: Time) -> Task<()> {
         let wait_ms = moment.since(self.now());
-        if wait_ms > 0 {
-            thread::sleep(Duration::from_millis(wait_ms));
-        }
+        Box::pin(tokio::time::sleep(Duration::from_millis(wait_ms)))
     }
 }
 

@@ -1,28 +1,52 @@
-//! One session's loop: take what is ready, decide, write it down, do what is owed. Nothing is
-//! told before the entry that explains it is safe.
+//! One session's loop: take what is ready, decide, write it down, do what is owed.
 //!
 //! There is no code for recovery: opening a session folds its journal, and what is owed then is
-//! done then. For now one effect is done at a time, on this thread; the loop stays the same when
-//! they run beside each other.
+//! done then. There is none for cancelling: what is no longer owed is dropped.
+//!
+//! **Durable and fast.** A decision is written in the background. Until it is safe nothing of it
+//! leaves: no line is told, no post acknowledged, no tool that changes anything started. What is
+//! harmless to lose and do again (a model call, a read) starts at once, so that a loop of reads
+//! runs at the speed of an unsynced one. If a write fails, the session here knows more than the
+//! journal and must not go on; whoever opens it again finds it as it was.
+//!
+//! In reading order: this loop, `reconcile` (what is owed against what runs), `open` (the fold,
+//! from a snapshot if there is one).
+
+mod open;
+mod reconcile;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use locum_journal::Journal;
 use locum_kernel::{
-    AgentId, Effect, Entry, Failure, FailureKind, Input, Key, Output, Refusal, Seq, Session, Time,
-    Unfoldable, VERSION, deadline, errand, fold, owed, parcel, prompt, step,
+    Ask, AskTo, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, deadline, owed,
+    step,
 };
+use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::events::Teller;
+use crate::inflight::Inflight;
 use crate::line::Line;
-use crate::provider::{Asked, Provider};
+use crate::live::{Feed, Reader};
+use crate::provider::Provider;
+use crate::tool::Toolbox;
+
+pub use open::{retell, take_alone};
 
 /// What a session needs around it.
-#[derive(Debug)]
-pub struct World<'w> {
-    pub journal: &'w dyn Journal,
-    pub clock: &'w dyn Clock,
+#[derive(Clone, Debug)]
+pub struct World {
+    pub journal: Arc<dyn Journal>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Who does what is owed.
+#[derive(Clone, Debug)]
+pub struct Hands {
+    pub provider: Arc<dyn Provider>,
+    pub tools: Arc<dyn Toolbox>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -35,30 +59,81 @@ pub enum Error {
     Refused { session: String, why: Refusal },
 }
 
+/// When a run is over, if nobody stops it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Nothing is owed and no deadline is left: nobody is there to be waited for.
+    Rest,
+    /// The same, or only people can help: they may do so when the process is gone.
+    Parked,
+    /// The same as at rest, and no person is waited for.
+    Answered,
+}
+
+/// Something for the session, from outside.
 #[derive(Debug)]
-pub struct Driver<'w> {
-    world: World<'w>,
+struct Post {
+    input: Input,
+    /// Told the number of its first event once it is safe, or why it was not taken.
+    ack: oneshot::Sender<Result<Seq, Refusal>>,
+}
+
+/// A way to reach a session that is being driven.
+#[derive(Clone, Debug)]
+pub struct Handle(mpsc::Sender<Post>);
+
+/// Why a post has no answer: the session is no longer driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the session has just been closed")]
+pub struct Closed;
+
+impl Handle {
+    /// Returns once it is safe, with the number of its first event, or with why it was refused.
+    pub async fn post(&self, input: Input) -> Result<Result<Seq, Refusal>, Closed> {
+        let (ack, answer) = oneshot::channel();
+        self.0.send(Post { input, ack }).await.map_err(|_| Closed)?;
+        answer.await.map_err(|_| Closed)
+    }
+}
+
+/// A decision that is on its way to the disk.
+#[derive(Debug)]
+struct Unsafe {
+    first: Seq,
+    last: Seq,
+    lines: Vec<Line>,
+    ack: Option<oneshot::Sender<Result<Seq, Refusal>>>,
+}
+
+type Synced = Result<(), locum_journal::Error>;
+
+#[derive(Debug)]
+pub struct Driver {
+    world: World,
     key: String,
     session: Session,
     teller: Teller,
-    ready: VecDeque<Input>,
+    inflight: Inflight,
+    feed: Feed,
+    /// The last event that is safe.
+    safe: Seq,
+    unsafe_yet: VecDeque<Unsafe>,
+    posts: mpsc::Receiver<Post>,
+    handle: Handle,
+    syncs: mpsc::UnboundedReceiver<Synced>,
+    sync: mpsc::UnboundedSender<Synced>,
+    /// Entries since the last snapshot.
+    entries: u32,
 }
 
-impl<'w> Driver<'w> {
-    /// Opens a session as its journal left it, or a new one. `cwd` is what `run.started` says.
-    pub fn open(key: &str, cwd: String, world: World<'w>) -> Result<Driver<'w>, Error> {
-        let mut session = Session::new();
-        let mut teller = Teller::new(cwd);
-        for entry in world.journal.load(key)? {
-            fold(&mut session, &entry)
-                .map_err(|why| Error::Unfoldable { session: key.to_owned(), why })?;
-            // These lines were told when they happened; only their numbers count.
-            teller.tell(&session, &entry);
-        }
-        let key = key.to_owned();
-        Ok(Driver { world, key, session, teller, ready: VecDeque::new() })
-    }
+/// Decisions that may be under way to the disk at once. A loop of reads is let run this far ahead
+/// of the disk and no further.
+const UNSAFE_MAX: usize = 1_024;
 
+/// Posts that may wait to be taken; who comes later waits at the door.
+const POSTS_MAX: usize = 64;
+
+impl Driver {
     /// Nothing has ever happened in it.
     #[must_use]
     pub fn is_new(&self) -> bool {
@@ -70,127 +145,161 @@ impl<'w> Driver<'w> {
         &self.teller
     }
 
-    pub fn post(&mut self, input: Input) {
-        self.ready.push_back(input);
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
-    /// Goes on until nothing is owed and no deadline is left; then says how it ended.
-    pub fn run(
-        &mut self,
-        provider: &dyn Provider,
-        tell: &mut dyn FnMut(&Line),
-    ) -> Result<Line, Error> {
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    #[must_use]
+    pub fn subscribe(&self) -> Reader {
+        let mut reader = self.feed.subscribe();
+        reader.caught_up(self.teller.told());
+        reader
+    }
+
+    /// Decides at once. What is refused changes nothing; what is only too late is no error.
+    pub fn take(&mut self, input: Input) -> Result<(), Error> {
+        match self.decide(input) {
+            Ok(_) | Err(Refusal::Stale { .. }) => Ok(()),
+            Err(why) => Err(Error::Refused { session: self.key.clone(), why }),
+        }
+    }
+
+    /// Goes on until it is over; then says how it ended. Everything told is safe by then.
+    pub async fn run(&mut self, hands: &Hands, until: Until) -> Result<Line, Error> {
         loop {
-            while let Some(input) = self.ready.pop_front() {
-                self.decide(input, tell)?;
+            let wake = self.reconcile(hands);
+            if self.is_over(until) {
+                self.keep_snapshot();
+                let parked = until == Until::Parked;
+                let now = self.world.clock.now();
+                return Ok(self.close(self.teller.result(&self.session, now, parked)));
             }
-            match self.next() {
-                Next::Wait(moment) => self.world.clock.sleep_until(moment),
-                Next::Tick => self.ready.push_back(Input::Ticked),
-                Next::Perform(effect) => {
-                    let input = self.perform(provider, &effect);
-                    self.ready.push_back(input);
-                }
-                Next::Rest => {
-                    return Ok(self.teller.result(&self.session, self.world.clock.now()));
-                }
-            }
+            self.wait(wake).await?;
+            self.take_what_is_ready()?;
         }
     }
 
-    /// One decision: judged, written, and only then told.
-    fn decide(&mut self, input: Input, tell: &mut dyn FnMut(&Line)) -> Result<(), Error> {
-        let at = self.world.clock.now();
-        let before = self.session.seq();
-        let events = match step(&mut self.session, at, input) {
-            Ok(events) => events,
-            // Answered, cancelled or replaced while it was under way: nobody waits for it.
-            Err(Refusal::Stale { .. }) => return Ok(()),
-            Err(why) => return Err(Error::Refused { session: self.key.clone(), why }),
-        };
-        debug_assert_eq!(self.session.check(), Ok(()), "after {events:?}");
-        if events.is_empty() {
-            return Ok(());
+    /// Stops whatever is under way and waits until every decision is safe. What was stopped is
+    /// owed again when the session is opened again.
+    pub async fn stop(&mut self) -> Result<Line, Error> {
+        self.inflight.stop().await;
+        while !self.unsafe_yet.is_empty() {
+            let synced = self.syncs.recv().await;
+            self.synced(synced.unwrap_or(Ok(())))?;
         }
-        let seq = Seq(before.0 + 1);
-        let entry = Entry { v: VERSION, seq, at, events };
-        // If this fails the session here knows more than the journal: it must not go on, and
-        // whoever opens it again finds it as it was before.
-        self.world.journal.append(&self.key, before, &entry)?;
-        self.teller.tell(&self.session, &entry).iter().for_each(tell);
+        self.keep_snapshot();
+        Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now())))
+    }
+
+    fn close(&self, last: Line) -> Line {
+        self.feed.lines(vec![last.clone()], self.safe);
+        last
+    }
+
+    fn is_over(&self, until: Until) -> bool {
+        if !self.unsafe_yet.is_empty() || !owed(&self.session).is_empty() {
+            return false;
+        }
+        let asks = |ask: &Ask| ask.to == AskTo::Person;
+        let waits_for_people = self.session.asks().any(asks) || self.session.stack().len() > 1;
+        let rests = deadline(&self.session).is_none();
+        match until {
+            Until::Rest => rests,
+            Until::Parked => rests || waits_for_people,
+            Until::Answered => rests && !waits_for_people,
+        }
+    }
+
+    /// Until something happens: a write is safe, a task ends, somebody posts, a moment comes.
+    async fn wait(&mut self, wake: Option<Time>) -> Result<(), Error> {
+        let clock = Arc::clone(&self.world.clock);
+        let alarm = async move {
+            match wake {
+                Some(moment) => clock.sleep_until(moment).await,
+                None => std::future::pending().await,
+            }
+        };
+        let full = self.unsafe_yet.len() >= UNSAFE_MAX;
+        tokio::select! {
+            biased;
+            Some(synced) = self.syncs.recv() => self.synced(synced),
+            input = self.inflight.next(), if !full => self.take(input),
+            Some(post) = self.posts.recv(), if !full => {
+                self.posted(post);
+                Ok(())
+            }
+            () = alarm, if !full => Ok(()),
+        }
+    }
+
+    /// Whatever else came meanwhile is decided before anything is started, and shares the sync.
+    fn take_what_is_ready(&mut self) -> Result<(), Error> {
+        while let Ok(synced) = self.syncs.try_recv() {
+            self.synced(synced)?;
+        }
+        while self.unsafe_yet.len() < UNSAFE_MAX {
+            if let Some(input) = self.inflight.try_next() {
+                self.take(input)?;
+            } else if let Ok(post) = self.posts.try_recv() {
+                self.posted(post);
+            } else {
+                break;
+            }
+        }
+        let due = deadline(&self.session);
+        if due.is_some_and(|due| due <= self.world.clock.now()) {
+            self.take(Input::Ticked)?;
+        }
         Ok(())
     }
 
-    /// What to do next: the effect that may start first, unless a deadline comes before it.
-    fn next(&self) -> Next {
-        let now = self.world.clock.now();
-        let due = deadline(&self.session);
-        if due.is_some_and(|due| due <= now) {
-            return Next::Tick;
-        }
-        let effects = owed(&self.session).into_iter();
-        let first = effects.min_by_key(|effect| (not_before(effect), effect.key()));
-        match (first, due) {
-            (Some(effect), _) if not_before(&effect) <= now => Next::Perform(effect),
-            (Some(effect), Some(due)) => Next::Wait(due.min(not_before(&effect))),
-            (Some(effect), None) => Next::Wait(not_before(&effect)),
-            (None, Some(due)) => Next::Wait(due),
-            (None, None) => Next::Rest,
+    fn posted(&mut self, Post { input, ack }: Post) {
+        match (self.decide(input), self.unsafe_yet.back_mut()) {
+            // It is answered when it is safe.
+            (Ok(Some(_)), Some(decision)) => decision.ack = Some(ack),
+            (Ok(_), _) => drop(ack.send(Ok(self.session.seq()))),
+            (Err(why), _) => drop(ack.send(Err(why))),
         }
     }
 
-    fn perform(&self, provider: &dyn Provider, effect: &Effect) -> Input {
-        match *effect {
-            Effect::CallModel { key, agent, .. } => self.call_model(provider, key, agent),
-            Effect::RunTool { key, .. } => {
-                let tool = errand(&self.session, key).map(|errand| errand.tool).unwrap_or_default();
-                Input::Ran { key, output: Output::error(format!("Tool not found: {tool}")) }
-            }
-            Effect::Prepare { key, .. } => Input::Prepared { key, error: None },
-            Effect::Deliver { key, .. } => {
-                let to = parcel(&self.session, key).map(|parcel| parcel.to).unwrap_or_default();
-                Input::Delivered { key, error: Some(format!("there is no channel to {to}")) }
-            }
+    /// One decision: judged, and on its way to the disk under the number returned. None: nothing
+    /// has changed.
+    fn decide(&mut self, input: Input) -> Result<Option<Seq>, Refusal> {
+        let at = self.world.clock.now();
+        let before = self.session.seq();
+        let events = step(&mut self.session, at, input)?;
+        debug_assert_eq!(self.session.check(), Ok(()), "after {events:?}");
+        if events.is_empty() {
+            return Ok(None);
         }
+        let first = Seq(before.0 + 1);
+        let entry = Entry { v: VERSION, seq: first, at, events };
+        let lines = self.teller.tell(&self.session, &entry);
+        let last = self.session.seq();
+        self.unsafe_yet.push_back(Unsafe { first, last, lines, ack: None });
+        let sync = self.sync.clone();
+        let done = Box::new(move |result| drop(sync.send(result)));
+        self.world.journal.submit_then(&self.key, before, &entry, done);
+        self.entries = self.entries.saturating_add(1);
+        Ok(Some(first))
     }
 
-    fn call_model(&self, provider: &dyn Provider, key: Key, agent: AgentId) -> Input {
-        let now = self.world.clock.now();
-        let found = self.teller.progress(agent).zip(prompt(&self.session, agent, now));
-        let Some((progress, request)) = found else {
-            return Input::Failed { key, failure: nobody(agent) };
-        };
-        let asked = Asked {
-            definition: progress.definition,
-            label: progress.label,
-            replies: progress.replies,
-            failures: progress.failures,
-            request: &request,
-        };
-        match provider.answer(&asked) {
-            Ok(reply) => Input::Replied { key, reply },
-            Err(failure) => Input::Failed { key, failure },
+    /// The oldest decision on its way is safe: now it may be told.
+    fn synced(&mut self, synced: Synced) -> Result<(), Error> {
+        synced?;
+        let Some(decision) = self.unsafe_yet.pop_front() else { return Ok(()) };
+        self.safe = decision.last;
+        self.feed.lines(decision.lines, decision.last);
+        if let Some(ack) = decision.ack {
+            // Whoever asked may have gone.
+            let _ = ack.send(Ok(decision.first));
         }
-    }
-}
-
-/// The kernel owes nothing to agents it does not have; if it ever did, the session must still not
-/// wedge.
-fn nobody(agent: AgentId) -> Failure {
-    let (kind, message) = (FailureKind::Other, format!("there is no agent {agent}"));
-    Failure { kind, status: None, retry_after_ms: None, message }
-}
-
-enum Next {
-    Perform(Effect),
-    Wait(Time),
-    Tick,
-    Rest,
-}
-
-fn not_before(effect: &Effect) -> Time {
-    match effect {
-        Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => *not_before,
-        Effect::RunTool { .. } | Effect::Prepare { .. } => Time(0),
+        Ok(())
     }
 }

@@ -16,6 +16,8 @@ use locum_kernel::{
     Session, Source, Time, TreeLimits, Verdict, Who, attention, deadline, owed, state_word, view,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::rfc3339;
 use crate::line::{
     AgentRef, AskOpened, AttentionLine, Body, InputLine, Line, RunStarted, UsageLine,
@@ -26,8 +28,10 @@ use cast::Part;
 const VERSION: u32 = 1;
 
 /// Tells what happened in one session, entry by entry.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Teller {
+    /// Of this process, not of the session.
+    #[serde(skip)]
     cwd: String,
     session: String,
     /// Lines so far.
@@ -47,7 +51,7 @@ pub struct Teller {
 }
 
 /// What the person's last request has led to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Exchange {
     asked: bool,
     usage: UsageLine,
@@ -56,10 +60,12 @@ struct Exchange {
     /// What main last said.
     text: String,
     trouble: Option<Trouble>,
+    /// Calls that somebody or something forbade: who, and what.
+    denials: Vec<String>,
 }
 
 /// Why main could not go on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Trouble {
     Model,
     Limit,
@@ -73,12 +79,10 @@ struct Telling<'s> {
     lines: Vec<Line>,
 }
 
-impl Teller {
-    /// `cwd` is only repeated in `run.started`.
-    #[must_use]
-    pub fn new(cwd: String) -> Teller {
+impl Default for Teller {
+    fn default() -> Teller {
         Teller {
-            cwd,
+            cwd: String::new(),
             session: String::new(),
             told: 0,
             model: String::new(),
@@ -92,6 +96,19 @@ impl Teller {
             exchange: Exchange::default(),
             rests: false,
         }
+    }
+}
+
+impl Teller {
+    /// Only repeated in `run.started`.
+    pub fn set_cwd(&mut self, cwd: String) {
+        self.cwd = cwd;
+    }
+
+    /// The number of the last line.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.told
     }
 
     /// The model the session was last configured with.

@@ -1,12 +1,16 @@
 //! The only room with tasks, network and processes: it performs what the kernel says is owed.
 //!
-//! In reading order: [`clock`] (the only clock), [`provider`] (what a model is asked), [`script`]
-//! (a model that answers from a file), [`driver`] (one session's loop), [`line`] (what is told to
-//! people and programs), [`events`] (how the journal becomes such lines).
+//! In reading order: [`clock`] (the only clock), [`provider`] (what a model is asked), [`tool`]
+//! (what a tool is run with), [`script`] (a model that answers from a file), [`driver`] (one
+//! session's loop), `inflight` (what is under way), [`line`](mod@line) (what is told to people
+//! and programs), [`events`] (how the journal becomes such lines), [`live`] (how readers get them).
 
 pub mod clock;
 pub mod driver;
 pub mod events;
+mod inflight;
 pub mod line;
+pub mod live;
 pub mod provider;
 pub mod script;
+pub mod tool;

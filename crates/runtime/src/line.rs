@@ -2,7 +2,7 @@
 //! contract: fields may be added, none may be renamed.
 
 use locum_kernel::{Class, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct Line {
     pub body: Body,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRef {
     pub id: String,
     pub path: String,
@@ -50,6 +50,15 @@ pub enum Body {
     /// Without usage: the turn came to nothing.
     #[serde(rename = "turn.finished")]
     TurnFinished { turn: u32, model: String, usage: Option<UsageLine>, cost_usd: Option<f64> },
+    /// Part of a message that is still being said. Not durable: it has the number of the line
+    /// before it.
+    #[serde(rename = "message.delta")]
+    MessageDelta { text: String },
+    #[serde(rename = "thinking.delta")]
+    ThinkingDelta { text: String },
+    /// The reader was too slow: deltas are missing here, lines are not.
+    #[serde(rename = "gap")]
+    Gap { missed: u64 },
     #[serde(rename = "message")]
     Message { role: &'static str, text: String },
     #[serde(rename = "tool.started")]
@@ -127,7 +136,7 @@ pub enum FloorReason {
     Background,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageLine {
     #[serde(rename = "in")]
     pub input: u64,
@@ -241,14 +250,18 @@ pub struct AgentResult {
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Ok,
+    /// A call was denied, by a person or because nobody was there to allow it.
+    Denied,
     /// Somebody asked, and nobody answered.
     NeedsInput,
     /// A limit was reached.
     Limit,
     /// The model failed for good.
     Error,
-    /// Somebody below main stopped where it can go on.
+    /// What is left waits for a person, who may take their time.
     Parked,
+    /// Stopped from outside in the middle; it can go on.
+    Cancelled,
 }
 
 impl Status {
@@ -257,10 +270,12 @@ impl Status {
     pub fn exit(self) -> u8 {
         match self {
             Status::Ok => 0,
+            Status::Denied => 3,
             Status::NeedsInput => 4,
             Status::Limit => 5,
             Status::Error => 6,
             Status::Parked => 10,
+            Status::Cancelled => 130,
         }
     }
 }

@@ -1,26 +1,35 @@
 //! What a model is asked and what comes back, whoever provides it.
 
 use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
 
 use locum_kernel::{Failure, FailureKind, Reply, Request};
 
-/// Answers one request, whole, or says why not. The caller decides what a failure means.
-pub trait Provider: Debug {
-    fn answer(&self, asked: &Asked<'_>) -> Result<Reply, Failure>;
+use crate::live::Live;
+
+/// Something under way, to be run by whoever holds it.
+pub type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Answers one request, whole, or says why not. The caller decides what a failure means. Dropping
+/// the task ends the call.
+pub trait Provider: Debug + Send + Sync {
+    /// What is said on the way goes to `live`; the whole reply still comes at the end.
+    fn answer(&self, asked: Asked, live: Live) -> Task<Result<Reply, Failure>>;
 }
 
 /// A request, with who asks and how far they have come. The counts are folded from the journal:
 /// after a restart they are what they were.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked<'a> {
+pub struct Asked {
     /// The name of the definition the agent was made from.
-    pub definition: &'a str,
-    pub label: &'a str,
+    pub definition: String,
+    pub label: String,
     /// Replies this agent has had in its life.
     pub replies: u32,
     /// Model calls of this agent that came to nothing, in its life.
     pub failures: u32,
-    pub request: &'a Request,
+    pub request: Request,
 }
 
 /// What an HTTP status of a model's provider means.

@@ -8,6 +8,7 @@
 mod file;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use locum_kernel::{
     Body, Failure, FailureKind, Line, Note, Purpose, Reply, Source, Usage, Use, headline,
@@ -16,7 +17,8 @@ use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::provider::{Asked, Provider, failure_kind};
+use crate::live::Live;
+use crate::provider::{Asked, Provider, Task, failure_kind};
 
 pub use file::Error;
 
@@ -30,6 +32,8 @@ pub const ANYBODY: &str = "*";
 pub struct Script {
     agents: BTreeMap<String, Vec<Step>>,
     delay_ms: u64,
+    /// Characters in one piece of a stream.
+    chunk: usize,
     usage: Usage,
 }
 
@@ -63,6 +67,8 @@ struct Words {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub after_ms: u64,
+    /// What is heard of it on the way; less than a reply if it is cut.
+    pub said: String,
     pub outcome: Result<Reply, Failure>,
 }
 
@@ -80,7 +86,7 @@ impl Script {
     }
 
     #[must_use]
-    pub fn answer(&self, asked: &Asked<'_>) -> Answer {
+    pub fn answer(&self, asked: &Asked) -> Answer {
         let (past, now) = heard(&asked.request.lines);
         if let Purpose::Summary { .. } = asked.request.purpose {
             // No step is for this: scripts are about what agents say, not how they forget.
@@ -100,7 +106,8 @@ impl Script {
         let after_ms = self.delay_ms.saturating_add(step.hang_ms);
         match (&step.fault, &step.words) {
             (Some(fault), _) if place.failures < fault.times() => {
-                Answer { after_ms, outcome: Err(fault.failure()) }
+                let said = fault.said().to_owned();
+                Answer { after_ms, said, outcome: Err(fault.failure()) }
             }
             (_, Some(words)) => {
                 let calls = words.calls.iter().map(|call| filled_call(call, now)).collect();
@@ -110,14 +117,15 @@ impl Script {
         }
     }
 
-    fn steps(&self, asked: &Asked<'_>) -> &[Step] {
-        let names = [asked.definition, asked.label, ANYBODY];
+    fn steps(&self, asked: &Asked) -> &[Step] {
+        let names = [asked.definition.as_str(), asked.label.as_str(), ANYBODY];
         names.iter().find_map(|name| self.agents.get(*name)).map_or(&[], Vec::as_slice)
     }
 
     fn reply(&self, after_ms: u64, text: String, calls: Vec<Use>) -> Answer {
+        let said = text.clone();
         let reply = Reply { text, calls, usage: self.usage, ..Reply::default() };
-        Answer { after_ms, outcome: Ok(reply) }
+        Answer { after_ms, said, outcome: Ok(reply) }
     }
 }
 
@@ -164,6 +172,14 @@ impl Fault {
         match self {
             Fault::Error { times, .. } => *times,
             Fault::Cut { .. } | Fault::Hang => 1,
+        }
+    }
+
+    /// What is heard before it breaks off.
+    fn said(&self) -> &str {
+        match self {
+            Fault::Cut { text, .. } => text,
+            Fault::Error { .. } | Fault::Hang => "",
         }
     }
 
@@ -260,26 +276,49 @@ fn filled_value(value: &Value, heard: Heard<'_>) -> Value {
     }
 }
 
-/// The script as a provider: it takes the time it says it takes.
+/// The script as a provider: it takes the time it says it takes, and speaks in pieces.
 #[derive(Debug)]
-pub struct Scripted<'c> {
+pub struct Scripted {
     script: Script,
-    clock: &'c dyn Clock,
+    clock: Arc<dyn Clock>,
 }
 
-impl<'c> Scripted<'c> {
+impl Scripted {
     #[must_use]
-    pub fn new(script: Script, clock: &'c dyn Clock) -> Scripted<'c> {
+    pub fn new(script: Script, clock: Arc<dyn Clock>) -> Scripted {
         Scripted { script, clock }
     }
 }
 
-impl Provider for Scripted<'_> {
-    fn answer(&self, asked: &Asked<'_>) -> Result<Reply, Failure> {
-        let answer = self.script.answer(asked);
-        self.clock.sleep_until(self.clock.now().plus_ms(answer.after_ms));
-        answer.outcome
+impl Provider for Scripted {
+    fn answer(&self, asked: Asked, live: Live) -> Task<Result<Reply, Failure>> {
+        let answer = self.script.answer(&asked);
+        let speaks = asked.request.purpose == Purpose::Answer;
+        let chunk = self.script.chunk;
+        let due = self.clock.now().plus_ms(answer.after_ms);
+        // A moment that has passed costs no timer.
+        let wait = (answer.after_ms > 0).then(|| self.clock.sleep_until(due));
+        Box::pin(async move {
+            if let Some(wait) = wait {
+                wait.await;
+            }
+            if speaks {
+                pieces(&answer.said, chunk).for_each(|piece| live.text(piece));
+            }
+            answer.outcome
+        })
     }
+}
+
+/// A text in pieces of so many characters.
+fn pieces(text: &str, chunk: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(chunk.max(1)).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 #[cfg(test)]

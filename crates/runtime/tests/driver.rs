@@ -1,10 +1,11 @@
 //! The driver dies at every moment it can, and whoever opens the session again ends it the same.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Snapshot};
 use locum_kernel::{
@@ -12,9 +13,13 @@ use locum_kernel::{
     TreeLimits, Urgency,
 };
 use locum_runtime::clock::Clock;
-use locum_runtime::driver::{self, Driver, World};
+use locum_runtime::driver::{self, Driver, Hands, Until, World};
 use locum_runtime::line::{Body, Line};
+use locum_runtime::live::Told;
+use locum_runtime::provider::Task;
 use locum_runtime::script::{Script, Scripted};
+use locum_runtime::tool::Tools;
+use tokio::time::Instant;
 
 const SCRIPTS: &[(&str, &str)] = &[
     ("take-over", include_str!("../../../examples/take-over.yaml")),
@@ -68,17 +73,17 @@ agents:
     ),
 ];
 
-/// A clock that only goes on when somebody sleeps.
-#[derive(Debug)]
-struct Virtual(Cell<u64>);
+/// A clock that only goes on when everybody sleeps: the tasks' own, paused.
+#[derive(Clone, Copy, Debug)]
+struct Virtual(Instant);
 
 impl Clock for Virtual {
     fn now(&self) -> Time {
-        Time(self.0.get())
+        Time(1_000_000).plus_ms(u64::try_from(self.0.elapsed().as_millis()).unwrap())
     }
 
-    fn sleep_until(&self, moment: Time) {
-        self.0.set(self.0.get().max(moment.0));
+    fn sleep_until(&self, moment: Time) -> Task<()> {
+        Box::pin(tokio::time::sleep(Duration::from_millis(moment.since(self.now()))))
     }
 }
 
@@ -94,14 +99,14 @@ enum Death {
 
 #[derive(Debug)]
 struct Mortal {
-    journal: Memory,
+    journal: Arc<Memory>,
     appends: AtomicUsize,
     death: Death,
 }
 
 impl Mortal {
     fn new(death: Death) -> Mortal {
-        Mortal { journal: Memory::default(), appends: AtomicUsize::new(0), death }
+        Mortal { journal: Arc::new(Memory::default()), appends: AtomicUsize::new(0), death }
     }
 }
 
@@ -138,29 +143,38 @@ impl Journal for Mortal {
 }
 
 /// One process: opens the session, says the text if nobody has, runs until rest or death.
-fn live(journal: &Mortal, clock: &Virtual, yaml: &str, lines: &mut Vec<Line>) -> bool {
+async fn live(journal: &Arc<Mortal>, clock: Virtual, yaml: &str) -> (Vec<Line>, bool) {
     let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
-    let world = World { journal, clock };
+    let world = World { journal: journal.clone(), clock: Arc::new(clock) };
     let mut driver = Driver::open("test", "/".into(), world).unwrap();
-    let is_new = driver.is_new();
+    let mut reader = driver.subscribe();
     let config = Box::new(config(&script));
-    driver.post(if is_new {
+    let opening = if driver.is_new() {
         Input::Configured(config)
     } else {
         Input::Restarted { config, captured: Vec::new() }
-    });
-    if !driver.teller().was_asked() {
-        driver.post(Input::Said(message()));
+    };
+    let said = (!driver.teller().was_asked()).then(|| Input::Said(message()));
+    for input in [Some(opening), said].into_iter().flatten() {
+        driver.take(input).unwrap();
     }
-    let provider = Scripted::new(script, clock);
-    match driver.run(&provider, &mut |line| lines.push(line.clone())) {
-        Ok(result) => {
-            lines.push(result);
-            true
-        }
+    let provider = Arc::new(Scripted::new(script, Arc::new(clock)));
+    let hands = Hands { provider, tools: Arc::new(Tools::default()) };
+    let ended = match driver.run(&hands, Until::Rest).await {
+        Ok(_) => true,
         Err(driver::Error::Journal(_)) => false,
         Err(error) => panic!("{error}"),
+    };
+    drop(driver);
+    let mut lines = Vec::new();
+    while let Some(told) = reader.next().await {
+        match told {
+            Told::Line(line) => lines.push(Line::clone(&line)),
+            Told::Piece { .. } => {}
+            Told::Gap { .. } => panic!("these are short stories"),
+        }
     }
+    (lines, ended)
 }
 
 fn config(script: &Script) -> Config {
@@ -210,6 +224,9 @@ fn gist(line: &Line) -> String {
         Body::RunStarted(_)
         | Body::AskOpened(_)
         | Body::AskClosed { .. }
+        | Body::MessageDelta { .. }
+        | Body::ThinkingDelta { .. }
+        | Body::Gap { .. }
         | Body::Compacted { .. }
         | Body::Error { .. } => String::new(),
     };
@@ -217,18 +234,17 @@ fn gist(line: &Line) -> String {
     format!("{} {kind} {what}", line.agent.path)
 }
 
-fn undisturbed(yaml: &str) -> (Vec<Line>, usize) {
-    let clock = Virtual(Cell::new(1_000_000));
-    let journal = Mortal::new(Death::Never);
-    let mut lines = Vec::new();
-    assert!(live(&journal, &clock, yaml, &mut lines));
-    (lines, journal.appends.into_inner())
+async fn undisturbed(yaml: &str) -> (Vec<Line>, usize) {
+    let journal = Arc::new(Mortal::new(Death::Never));
+    let (lines, ended) = live(&journal, Virtual(Instant::now()), yaml).await;
+    assert!(ended);
+    (lines, journal.appends.load(Ordering::Relaxed))
 }
 
-#[test]
-fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
+#[tokio::test(start_paused = true)]
+async fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
     for (name, yaml) in SCRIPTS {
-        let (lines, _) = undisturbed(yaml);
+        let (lines, _) = undisturbed(yaml).await;
         let numbers: Vec<u64> = lines.iter().map(|line| line.seq).collect();
         assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "{name}");
         assert!(matches!(lines[0].body, Body::RunStarted(_)), "{name}");
@@ -236,25 +252,27 @@ fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
     }
 }
 
-#[test]
-fn dying_at_any_append_changes_nothing_but_a_restart() {
+#[tokio::test(start_paused = true)]
+async fn dying_at_any_append_changes_nothing_but_a_restart() {
     for (name, yaml) in SCRIPTS {
-        let (whole, appends) = undisturbed(yaml);
+        let (whole, appends) = undisturbed(yaml).await;
         let deaths = (1..=appends).flat_map(|nth| [Death::Before(nth), Death::After(nth)]);
         for death in deaths {
             eprintln!("{name}: {death:?}");
-            check_death(&whole, yaml, death);
+            check_death(&whole, yaml, death).await;
         }
     }
 }
 
-fn check_death(whole: &[Line], yaml: &str, death: Death) {
-    let clock = Virtual(Cell::new(1_000_000));
-    let mut journal = Mortal::new(death);
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    assert!(!live(&journal, &clock, yaml, &mut first));
-    journal.death = Death::Never;
-    assert!(live(&journal, &clock, yaml, &mut second));
+async fn check_death(whole: &[Line], yaml: &str, death: Death) {
+    let clock = Virtual(Instant::now());
+    let journal = Arc::new(Mortal::new(death));
+    let (first, ended) = live(&journal, clock, yaml).await;
+    assert!(!ended);
+    let journal =
+        Arc::new(Mortal { journal: journal.journal.clone(), ..Mortal::new(Death::Never) });
+    let (second, ended) = live(&journal, clock, yaml).await;
+    assert!(ended);
 
     // What the first process told is the beginning of the whole story.
     let gists = |lines: &[Line]| lines.iter().map(gist).collect::<Vec<_>>();

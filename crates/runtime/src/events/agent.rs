@@ -8,7 +8,7 @@ use locum_kernel::{
 use super::cast::Doing;
 use super::{Teller, Telling, Trouble};
 use crate::line::{
-    AgentFinished, Body, CommandLine, FileLine, FloorReason, ReceiptLine, ToolFinished, usd,
+    AgentFinished, Body, CommandLine, FileLine, FloorReason, ReceiptLine, Status, ToolFinished, usd,
 };
 
 /// The code of a model call that failed for good; the command line shows the same.
@@ -158,7 +158,7 @@ impl Teller {
         let mut remedy = Vec::new();
         if id == AgentId::MAIN {
             self.exchange.trouble = Some(Trouble::Model);
-            remedy.push(self.resume_line());
+            remedy.push(self.resume_line(Status::Error));
         }
         let error = Body::Error {
             code: MODEL_FAILED,
@@ -242,6 +242,10 @@ impl Teller {
         let Some(part) = self.part_mut(id) else { return };
         let Some(at) = part.calls.iter().position(|doing| doing.id == call) else { return };
         let doing = part.calls.remove(at);
+        if output.denied {
+            let denial = format!("{}: {} {}", part.name.path, doing.name, doing.arguments);
+            self.exchange.denials.push(denial);
+        }
         let exit = output.deeds.iter().rev().find_map(|deed| match deed {
             Deed::Ran { exit, .. } => Some(*exit),
             Deed::Changed { .. } => None,

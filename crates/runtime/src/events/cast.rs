@@ -1,12 +1,13 @@
 //! Who is on stage: what the lines must know of each agent that the kernel keeps to itself.
 
 use locum_kernel::{AgentId, CallId, Spawn, State, Time};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Teller;
 use crate::line::AgentRef;
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) name: AgentRef,
     pub(super) definition: String,
@@ -23,7 +24,7 @@ pub(super) struct Part {
     pub(super) failures: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Doing {
     pub(super) id: CallId,
     pub(super) name: String,
@@ -36,14 +37,14 @@ pub(super) struct Doing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     pub definition: &'a str,
-    pub label: &'a str,
+    pub name: &'a AgentRef,
     pub replies: u32,
     pub failures: u32,
 }
 
 impl AgentRef {
     /// For a line before anybody is there; the kernel makes none.
-    pub(super) fn nobody() -> AgentRef {
+    pub(crate) fn nobody() -> AgentRef {
         AgentRef {
             id: String::new(),
             path: String::new(),
@@ -60,7 +61,7 @@ impl Teller {
     pub fn progress(&self, id: AgentId) -> Option<Progress<'_>> {
         self.part(id).map(|part| Progress {
             definition: &part.definition,
-            label: &part.name.label,
+            name: &part.name,
             replies: part.replies,
             failures: part.failures,
         })

@@ -1,6 +1,6 @@
 //! How a run ended, in one line.
 
-use locum_kernel::{AgentId, Session, Time, view};
+use locum_kernel::{AgentId, AskTo, Session, Time, view};
 
 use super::{Teller, Trouble};
 use crate::line::{AgentResult, Body, Line, RunResult, Status, usd};
@@ -9,9 +9,29 @@ impl Teller {
     /// The closing line of a run. It has the number after the last, and is told once: the caller
     /// lets the session go after it.
     #[must_use]
-    pub fn result(&self, session: &Session, now: Time) -> Line {
+    pub fn result(&self, session: &Session, now: Time, parked: bool) -> Line {
+        let asks = session.asks().any(|ask| ask.to == AskTo::Person);
+        let pending = session.agents().iter().skip(1).any(|agent| !agent.has_ended());
+        let status = match self.exchange.trouble {
+            _ if parked && (asks || session.stack().len() > 1) => Status::Parked,
+            Some(Trouble::Model) => Status::Error,
+            Some(Trouble::Limit) => Status::Limit,
+            None if asks => Status::NeedsInput,
+            None if pending => Status::Parked,
+            None if !self.exchange.denials.is_empty() => Status::Denied,
+            None => Status::Ok,
+        };
+        self.closing(session, now, status)
+    }
+
+    /// The closing line of a run that was stopped in the middle.
+    #[must_use]
+    pub fn stopped(&self, session: &Session, now: Time) -> Line {
+        self.closing(session, now, Status::Cancelled)
+    }
+
+    fn closing(&self, session: &Session, now: Time, status: Status) -> Line {
         let view = view(session, now);
-        let asks = view.asks.len();
         let rows = view.agents;
         let ended = |id: AgentId| session.agent(id).is_none_or(locum_kernel::Agent::has_ended);
         let below = rows.iter().filter(|row| row.id != AgentId::MAIN);
@@ -23,13 +43,6 @@ impl Teller {
             tree_usd: (!row.tree_unpriced).then_some(row.tree_micro_usd).and_then(usd),
         });
         let exchange = &self.exchange;
-        let status = match exchange.trouble {
-            Some(Trouble::Model) => Status::Error,
-            Some(Trouble::Limit) => Status::Limit,
-            None if asks > 0 => Status::NeedsInput,
-            None if children_pending > 0 => Status::Parked,
-            None => Status::Ok,
-        };
         let result = RunResult {
             status,
             text: exchange.text.clone(),
@@ -37,16 +50,23 @@ impl Teller {
             usage: exchange.usage,
             cost_usd: (!exchange.unpriced).then_some(exchange.micro_usd).and_then(usd),
             agents: agents.collect(),
-            denials: Vec::new(),
+            denials: exchange.denials.clone(),
             children_pending,
             exit: status.exit(),
-            resume: (status != Status::Ok).then(|| self.resume_line()),
+            resume: (status != Status::Ok).then(|| self.resume_line(status)),
         };
         self.line(now, self.told + 1, AgentId::MAIN, Body::RunResult(Box::new(result)))
     }
 
-    /// Whoever stopped for a reason goes on when somebody says so.
-    pub(super) fn resume_line(&self) -> String {
-        format!("locum run \"go on\" --resume {}", self.session)
+    /// Who only waits goes on by itself; whoever stopped for a reason, when somebody says so.
+    pub(super) fn resume_line(&self, status: Status) -> String {
+        match status {
+            Status::Parked | Status::NeedsInput | Status::Cancelled | Status::Ok => {
+                format!("locum run --resume {}", self.session)
+            }
+            Status::Denied | Status::Limit | Status::Error => {
+                format!("locum run \"go on\" --resume {}", self.session)
+            }
+        }
     }
 }

@@ -126,7 +126,8 @@ impl Script {
         }
         let RawUsage { input, output, cached, cache_write, reasoning } = file.defaults.usage;
         let usage = Usage { input, output, cached, cache_write, reasoning };
-        Ok(Script { agents, delay_ms: file.defaults.delay_ms, usage })
+        let Defaults { delay_ms, chunk, .. } = file.defaults;
+        Ok(Script { agents, delay_ms, chunk, usage })
     }
 }
 

@@ -53,11 +53,11 @@ impl Talk {
             now: None,
         };
         self.script.answer(&Asked {
-            definition: self.definition,
-            label: self.label,
+            definition: self.definition.to_owned(),
+            label: self.label.to_owned(),
             replies: self.replies,
             failures: self.failures,
-            request: &request,
+            request,
         })
     }
 

@@ -1,0 +1,41 @@
+//! Where sessions are kept.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use locum_journal::Sqlite;
+
+use crate::complaint::Complaint;
+
+/// The folder, made if it is not there: the flag's, the environment's, or the platform's.
+pub(crate) fn folder(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
+    let folder = flag.map(Path::to_owned).or_else(default).ok_or_else(Complaint::no_data_dir)?;
+    let failed = |error| Complaint::data_dir(&folder, &error);
+    fs::create_dir_all(&folder).map_err(failed)?;
+    Ok(folder)
+}
+
+pub(crate) fn journal_file(folder: &Path) -> PathBuf {
+    folder.join("journal.db")
+}
+
+/// Opens the journal to write, which keeps everybody else from writing.
+pub(crate) fn open(folder: &Path) -> Result<Sqlite, Complaint> {
+    Sqlite::open(&journal_file(folder)).map_err(|error| Complaint::journal(&error))
+}
+
+fn default() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = set("LOCUM_DATA") {
+        return Some(folder);
+    }
+    let platform = if cfg!(windows) {
+        set("APPDATA")
+    } else if cfg!(target_os = "macos") {
+        set("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))
+    };
+    platform.map(|folder| folder.join("locum"))
+}

@@ -1,0 +1,132 @@
+//! How a session is opened: its newest snapshot, then every entry after it. Also the two things
+//! that can be done with a session nobody drives: hear a line again, and take one input.
+
+use locum_journal::Journal;
+use locum_kernel::{Entry, Input, Seq, Session, Time, VERSION, fold, step};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::{Driver, Error, Handle, POSTS_MAX, World};
+use crate::events::Teller;
+use crate::inflight::Inflight;
+use crate::line::Line;
+use crate::live::Feed;
+
+/// The version of what a snapshot holds. Changes whenever the session's or the teller's fields
+/// do; a snapshot of another version is not read, and everything is folded instead.
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
+
+/// Folding this many entries takes longer than reading a snapshot.
+const SNAPSHOT_EVERY: u32 = 1_000;
+
+#[derive(Deserialize)]
+struct Kept {
+    format: String,
+    session: Session,
+    teller: Teller,
+}
+
+#[derive(Serialize)]
+struct Keep<'s> {
+    format: &'static str,
+    session: &'s Session,
+    teller: &'s Teller,
+}
+
+impl Driver {
+    /// Opens a session as its journal left it, or a new one. `cwd` is what `run.started` says.
+    pub fn open(key: &str, cwd: String, world: World) -> Result<Driver, Error> {
+        let (session, mut teller, entries) = unfold(world.journal.as_ref(), key)?;
+        teller.set_cwd(cwd);
+        let (sender, posts) = mpsc::channel(POSTS_MAX);
+        let (sync, syncs) = mpsc::unbounded_channel();
+        let mut driver = Driver {
+            world,
+            key: key.to_owned(),
+            safe: session.seq(),
+            session,
+            teller,
+            inflight: Inflight::default(),
+            feed: Feed::default(),
+            unsafe_yet: std::collections::VecDeque::new(),
+            posts,
+            handle: Handle(sender),
+            syncs,
+            sync,
+            entries,
+        };
+        driver.keep_snapshot();
+        Ok(driver)
+    }
+
+    /// Called only when everything is safe. A snapshot that cannot be written is one that is not
+    /// there: the next who opens folds a little longer.
+    pub(super) fn keep_snapshot(&mut self) {
+        if self.entries < SNAPSHOT_EVERY {
+            return;
+        }
+        let keep = Keep { format: FORMAT, session: &self.session, teller: &self.teller };
+        let Ok(bytes) = serde_json::to_vec(&keep) else { return };
+        if self.world.journal.snapshot(&self.key, self.session.seq(), &bytes).is_ok() {
+            self.entries = 0;
+        }
+    }
+}
+
+/// The session, who tells of it, and how many entries were folded.
+fn unfold(journal: &dyn Journal, key: &str) -> Result<(Session, Teller, u32), Error> {
+    let kept = journal.newest_snapshot(key)?;
+    let kept = kept.and_then(|kept| serde_json::from_slice::<Kept>(&kept.bytes).ok());
+    let (mut session, mut teller) = match kept.filter(|kept| kept.format == FORMAT) {
+        Some(kept) => (kept.session, kept.teller),
+        None => (Session::new(), Teller::default()),
+    };
+    let mut entries = 0;
+    for entry in journal.tail(key, session.seq())? {
+        told(&mut session, &mut teller, key, &entry)?;
+        entries += 1;
+    }
+    Ok((session, teller, entries))
+}
+
+fn told(
+    session: &mut Session,
+    teller: &mut Teller,
+    key: &str,
+    entry: &Entry,
+) -> Result<Vec<Line>, Error> {
+    fold(session, entry).map_err(|why| Error::Unfoldable { session: key.to_owned(), why })?;
+    Ok(teller.tell(session, entry))
+}
+
+/// Folds a session from its beginning, and shows each entry with the session after it and the
+/// lines it told.
+pub fn retell(
+    journal: &dyn Journal,
+    key: &str,
+    mut show: impl FnMut(&Session, &Entry, Vec<Line>) -> bool,
+) -> Result<Session, Error> {
+    let (mut session, mut teller) = (Session::new(), Teller::default());
+    for entry in journal.load(key)? {
+        let lines = told(&mut session, &mut teller, key, &entry)?;
+        if !show(&session, &entry, lines) {
+            break;
+        }
+    }
+    Ok(session)
+}
+
+/// Takes one input in a session nobody drives. It is safe when this returns; what it makes owed
+/// is done when somebody opens the session to drive it.
+pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> Result<Seq, Error> {
+    let (mut session, ..) = unfold(journal, key)?;
+    let before = session.seq();
+    let refused = |why| Error::Refused { session: key.to_owned(), why };
+    let events = step(&mut session, at, input).map_err(refused)?;
+    if events.is_empty() {
+        return Ok(before);
+    }
+    let seq = Seq(before.0 + 1);
+    journal.append(key, before, &Entry { v: VERSION, seq, at, events })?;
+    Ok(seq)
+}

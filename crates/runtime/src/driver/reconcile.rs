@@ -1,0 +1,141 @@
+//! What is owed against what runs: start the one, drop the other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locum_kernel::{
+    AgentId, Class, Effect, Errand, Failure, FailureKind, Input, Key, Output, Time, deadline,
+    errand, owed, parcel, prompt,
+};
+
+use super::{Driver, Hands};
+use crate::provider::Asked;
+
+impl Driver {
+    /// Starts what is owed and may start, drops what is not owed any more. Returns when to look
+    /// again if nothing happens before.
+    pub(super) fn reconcile(&mut self, hands: &Hands) -> Option<Time> {
+        let now = self.world.clock.now();
+        let effects = owed(&self.session);
+        let keys: BTreeSet<Key> = effects.iter().map(Effect::key).collect();
+        self.inflight.keep(&keys);
+        let mut wake = deadline(&self.session);
+        for effect in effects {
+            if self.inflight.has(effect.key()) {
+                continue;
+            }
+            let starts = not_before(&effect);
+            if starts > now {
+                wake = Some(wake.map_or(starts, |wake| wake.min(starts)));
+            } else {
+                self.start(hands, &effect);
+            }
+        }
+        wake
+    }
+
+    fn start(&mut self, hands: &Hands, effect: &Effect) {
+        let is_safe = effect.key() <= self.safe;
+        match *effect {
+            Effect::CallModel { key, agent, .. } => self.call_model(hands, key, agent),
+            Effect::RunTool { key, .. } => {
+                let Some(errand) = errand(&self.session, key) else { return };
+                if is_safe || is_harmless(&errand) {
+                    self.run_tool(hands, key, errand);
+                }
+            }
+            Effect::Prepare { key, .. } if is_safe => {
+                let ready = async move { Input::Prepared { key, error: None } };
+                self.inflight.start(key, setup_panicked, ready);
+            }
+            Effect::Deliver { key, .. } if is_safe => {
+                let to = parcel(&self.session, key).map(|parcel| parcel.to).unwrap_or_default();
+                let error = Some(format!("there is no channel to {to}"));
+                let ready = async move { Input::Delivered { key, error } };
+                self.inflight.start(key, delivery_panicked, ready);
+            }
+            // When the entry that explains it is safe, it is looked at again.
+            Effect::Prepare { .. } | Effect::Deliver { .. } => {}
+        }
+    }
+
+    fn call_model(&mut self, hands: &Hands, key: Key, agent: AgentId) {
+        let now = self.world.clock.now();
+        let found = self.teller.progress(agent).zip(prompt(&self.session, agent, now));
+        let Some((progress, request)) = found else {
+            let failed = async move { Input::Failed { key, failure: nobody(agent) } };
+            return self.inflight.start(key, model_panicked, failed);
+        };
+        let asked = Asked {
+            definition: progress.definition.to_owned(),
+            label: progress.name.label.clone(),
+            replies: progress.replies,
+            failures: progress.failures,
+            request,
+        };
+        let live = self.feed.live(key, progress.name.clone());
+        let answer = hands.provider.answer(asked, live);
+        self.inflight.start(key, model_panicked, async move {
+            match answer.await {
+                Ok(reply) => Input::Replied { key, reply },
+                Err(failure) => Input::Failed { key, failure },
+            }
+        });
+    }
+
+    fn run_tool(&mut self, hands: &Hands, key: Key, errand: Errand) {
+        let tools = Arc::clone(&hands.tools);
+        let timeout = errand.timeout_ms.map(Duration::from_millis);
+        self.inflight.start(key, tool_panicked, async move {
+            let run = tools.run(errand);
+            let output = match timeout {
+                None => run.await,
+                Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
+                    Output::error(format!("stopped: it took longer than {} s", limit.as_secs()))
+                }),
+            };
+            Input::Ran { key, output }
+        });
+    }
+}
+
+/// Losing it and doing it again changes nothing in the world.
+fn is_harmless(errand: &Errand) -> bool {
+    errand.class == Class::Read && errand.idempotent
+}
+
+fn not_before(effect: &Effect) -> Time {
+    match effect {
+        Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => *not_before,
+        Effect::RunTool { .. } | Effect::Prepare { .. } => Time(0),
+    }
+}
+
+/// The kernel owes nothing to agents it does not have; if it ever did, the session must still not
+/// wedge.
+fn nobody(agent: AgentId) -> Failure {
+    failure(format!("there is no agent {agent}"))
+}
+
+fn failure(message: String) -> Failure {
+    Failure { kind: FailureKind::Other, status: None, retry_after_ms: None, message }
+}
+
+const OUR_FAULT: &str = "locum made a mistake here; please report it";
+
+fn model_panicked(key: Key) -> Input {
+    Input::Failed { key, failure: failure(OUR_FAULT.into()) }
+}
+
+fn tool_panicked(key: Key) -> Input {
+    Input::Ran { key, output: Output::error(format!("outcome unknown: {OUR_FAULT}")) }
+}
+
+fn setup_panicked(key: Key) -> Input {
+    Input::Prepared { key, error: Some(OUR_FAULT.into()) }
+}
+
+fn delivery_panicked(key: Key) -> Input {
+    Input::Delivered { key, error: Some(OUR_FAULT.into()) }
+}
