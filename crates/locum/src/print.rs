@@ -13,6 +13,7 @@ use locum_runtime::live::{PieceKind, Reader, Told};
 
 use crate::complaint::Complaint;
 
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
     Json,
     Plain,
@@ -66,7 +67,7 @@ async fn print(mut face: Box<dyn Face + Send>, mut source: Source) {
                 }
             }
             Told::Gap { seq, missed } => {
-                catch_up(face.as_mut(), &mut source, &mut last, seq, missed)
+                catch_up(face.as_mut(), &mut source, &mut last, seq, missed);
             }
         }
         if source.reader.is_idle() {
