@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Agent, AgentId, AskId, AskKind, Attention, InputId, Mode, Seq, Session, State, Time, attention,
-    state_word, summary,
+    Agent, AgentId, AskId, AskKind, AskTo, Attention, InputId, Mode, Seq, Session, State, Time,
+    attention, state_word, summary,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,7 @@ pub struct Card {
     pub agent: AgentId,
     /// `main/builder/tests`: who asks, from the root down.
     pub path: String,
+    pub to: AskTo,
     pub kind: AskKind,
     pub summary: String,
     pub at: Time,
@@ -175,6 +176,7 @@ fn cards(session: &Session) -> Vec<Card> {
             id: ask.id,
             agent: ask.agent,
             path: session.path(ask.agent),
+            to: ask.to,
             kind: ask.kind.clone(),
             summary: summary(&ask.kind),
             at: ask.at,

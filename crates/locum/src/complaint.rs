@@ -167,6 +167,26 @@ impl Complaint {
         Complaint { code, what, cause: chain(error), next, exit: DATA }
     }
 
+    pub(crate) fn workspace(folder: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E105",
+            what: format!("The folder {} cannot be worked in.", folder.display()),
+            cause: error.to_string(),
+            next: "locum run -C DIR with a folder that is there".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn output(file: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: format!("The final text could not be written to {}.", file.display()),
+            cause: error.to_string(),
+            next: "locum sessions show KEY has it".into(),
+            exit: USAGE,
+        }
+    }
+
     /// The machine refuses something every program needs.
     pub(crate) fn machine(error: &dyn Error) -> Complaint {
         Complaint {

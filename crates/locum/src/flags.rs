@@ -1,8 +1,12 @@
 //! The command line as typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use locum_kernel::{PolicyMode, Rule, RuleKind};
+
+use crate::rule;
 
 #[derive(Debug, Parser)]
 #[command(name = "locum", about = "An agent runtime in which sub-agents are first-class")]
@@ -12,13 +16,16 @@ pub(crate) struct Flags {
     /// Where sessions are kept [env: `LOCUM_DATA`] [default: the platform's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// Plain lines, no live tree
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// One exchange without a face: waits for everybody, then exits
     #[command(alias = "exec")]
-    Run(Run),
+    Run(Box<Run>),
     /// Prints the version
     Version,
 }
@@ -26,27 +33,111 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "again"])]
     pub(crate) text: Option<String>,
-    /// Who answers: `script:FILE` [default with --resume: the same as before]
+    /// Who answers: `script:FILE` or `anthropic/NAME` [default with --resume: the same as before]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Start from this agent instead of main
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// The session to speak in, new or not [default: a new one]
-    #[arg(short, long, value_name = "KEY", conflicts_with = "resume")]
+    #[arg(short, long, value_name = "KEY", conflicts_with_all = ["resume", "again"])]
     pub(crate) session: Option<String>,
     /// Go on with a session where it was left
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", conflicts_with = "again")]
     pub(crate) resume: Option<String>,
+    /// Go on with the session that was written last
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) again: bool,
+    /// The folder agents work in [default: the current one]
+    #[arg(short = 'C', value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// What becomes of calls that need approval
-    #[arg(long, value_enum, default_value_t = Approvals::Deny)]
-    pub(crate) approvals: Approvals,
+    /// Write the final text to a file as well
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// What becomes of calls that need approval [default: ask on a terminal, else deny]
+    #[arg(long, value_enum)]
+    pub(crate) approvals: Option<Approvals>,
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
 }
 
-/// Nobody is there to ask yet, so there is one answer.
+/// How far agents may go.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Bounds {
+    /// What is free and what asks
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: Mode,
+    /// Allow calls without asking: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::allow)]
+    pub(crate) allow: Vec<Rule>,
+    /// Forbid calls: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::deny)]
+    pub(crate) deny: Vec<Rule>,
+    /// Trust what is in this folder, for this run
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Dollars the whole tree may spend
+    #[arg(long, value_name = "USD", value_parser = rule::micro_usd)]
+    pub(crate) max_cost: Option<u64>,
+    /// Model calls one agent may make per exchange
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Agents one request may lead to
+    #[arg(long, value_name = "N")]
+    pub(crate) max_agents: Option<u32>,
+    /// Time agents may be active, such as 90s, 10m or 1h
+    #[arg(long, value_name = "DURATION", value_parser = rule::duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Agents that may be active beside the floor at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) slots: Option<u32>,
+}
+
+/// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approvals {
+    /// Nobody: what would ask is denied
     Deny,
+    /// Whoever writes JSON lines to standard input
+    Stdio,
+    /// Nobody now: the run ends when only people can help, and goes on with --resume
+    Park,
+    /// The person at the terminal
+    Ask,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Reads and delegation are free, the rest asks
+    #[default]
+    Ask,
+    /// Writes are free too
+    Edits,
+    /// Nothing is changed at all
+    Plan,
+    /// Everything is free that no rule forbids
+    Auto,
+}
+
+impl From<Mode> for PolicyMode {
+    fn from(mode: Mode) -> PolicyMode {
+        match mode {
+            Mode::Ask => PolicyMode::Ask,
+            Mode::Edits => PolicyMode::Edits,
+            Mode::Plan => PolicyMode::Plan,
+            Mode::Auto => PolicyMode::Auto,
+        }
+    }
+}
+
+impl Bounds {
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        debug_assert!(self.deny.iter().all(|rule| rule.kind == RuleKind::Deny));
+        self.allow.iter().chain(&self.deny).cloned().collect()
+    }
 }

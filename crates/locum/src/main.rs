@@ -2,11 +2,18 @@
 //!
 //! In reading order: the flags, one headless run, what it prints, how it complains.
 
+mod clean;
 mod complaint;
 mod data;
 mod flags;
+mod people;
 mod print;
+mod rule;
 mod run;
+mod setup;
+mod signal;
+mod terminal;
+mod tree;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -30,7 +37,7 @@ fn main() -> ExitCode {
 
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
     match &flags.command {
-        Command::Run(run) => run::run(run, flags.data.as_deref()),
+        Command::Run(run) => run::run(run, flags.data.as_deref(), flags.plain),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

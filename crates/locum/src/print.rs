@@ -5,18 +5,23 @@
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use locum_journal::Journal;
+use locum_runtime::clock::System;
 use locum_runtime::driver::retell;
 use locum_runtime::line::{Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
 
+use crate::clean::clean;
 use crate::complaint::Complaint;
+use crate::tree::Tree;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
     Json,
     Plain,
+    Tree,
 }
 
 /// What a printer reads, and where it reads again what it missed.
@@ -33,6 +38,7 @@ pub(crate) fn start(style: Style, source: Source) -> Result<JoinHandle<()>, Comp
     let face: Box<dyn Face + Send> = match style {
         Style::Json => Box::new(Json(BufWriter::new(io::stdout()))),
         Style::Plain => Box::new(Plain { held: None }),
+        Style::Tree => Box::new(Tree::new(Arc::new(System))),
     };
     let thread = thread::Builder::new().name("printer".into());
     let thread = thread.spawn(move || tasks.block_on(print(face, source)));
@@ -40,16 +46,36 @@ pub(crate) fn start(style: Style, source: Source) -> Result<JoinHandle<()>, Comp
 }
 
 /// How lines look.
-trait Face {
+pub(crate) trait Face {
     fn line(&mut self, line: &Line);
+
     /// Nothing more is waiting to be shown just now.
     fn pause(&mut self) {}
+
+    /// Time passes although nothing happens.
+    fn tick(&mut self) {}
+
+    /// How often, if at all.
+    fn tick_every(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The next thing to show; what only moves with time is moved meanwhile.
+async fn next(face: &mut dyn Face, reader: &mut Reader) -> Option<Told> {
+    let Some(tick) = face.tick_every() else { return reader.next().await };
+    loop {
+        match tokio::time::timeout(tick, reader.next()).await {
+            Ok(told) => return told,
+            Err(_) => face.tick(),
+        }
+    }
 }
 
 async fn print(mut face: Box<dyn Face + Send>, mut source: Source) {
     // The newest line, whose head a piece that follows it is shown under.
     let mut last: Option<Arc<Line>> = None;
-    while let Some(told) = source.reader.next().await {
+    while let Some(told) = next(face.as_mut(), &mut source.reader).await {
         match told {
             Told::Line(line) => {
                 face.line(&line);
@@ -130,13 +156,13 @@ impl Face for Plain {
         if let Body::RunResult(result) = &told.body {
             let last = format!("{}: {}", told.agent.path, result.text);
             if let Some(before) = self.held.take().filter(|before| *before != last) {
-                note(&before);
+                note(&clean(&before));
             }
             line(&result.text);
         } else if let Some(text) = plain(told)
             && let Some(before) = self.held.replace(text)
         {
-            note(&before);
+            note(&clean(&before));
         }
     }
 }
@@ -148,6 +174,16 @@ fn plain(told: &Line) -> Option<String> {
         Body::Retry { attempt, max, wait_ms, cause, .. } => {
             let seconds = wait_ms.div_ceil(1_000);
             Some(format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})"))
+        }
+        Body::AskOpened(ask) => {
+            let input = ask.input.as_ref().map(|input| format!(" {input}")).unwrap_or_default();
+            Some(format!("{path}: ({} {}: {}{input})", ask.kind, ask.id, ask.summary))
+        }
+        Body::AskClosed { id, decision, by, .. } => {
+            Some(format!("{path}: ({id} {decision} by {by})"))
+        }
+        Body::AgentFinished(end) if end.is_error => {
+            Some(format!("{path}: ({}: {})", end.outcome.word(), end.reason))
         }
         Body::RunStarted(_)
         | Body::InputQueued(_)
@@ -163,8 +199,6 @@ fn plain(told: &Line) -> Option<String> {
         | Body::Gap { .. }
         | Body::ToolStarted { .. }
         | Body::ToolFinished(_)
-        | Body::AskOpened(_)
-        | Body::AskClosed { .. }
         | Body::AgentFinished(_)
         | Body::Compacted { .. }
         | Body::Error { .. }

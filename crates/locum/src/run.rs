@@ -1,70 +1,174 @@
 //! `locum run`: opens a session, says something, and waits until nothing is left to do.
 
-use std::collections::BTreeMap;
-use std::env;
-use std::io;
-use std::path::Path;
+use std::convert::Infallible;
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use locum_kernel::{
-    Audience, Config, Definition, Input, Kind, Message, PolicyMode, To, TreeLimits, Urgency,
-};
+use locum_journal::Journal;
+use locum_kernel::{Config, Input, Urgency};
 use locum_runtime::clock::{Clock, System};
-use locum_runtime::driver::{Driver, Hands, Until, World};
-use locum_runtime::line::{Body, RunResult, Status};
-use locum_runtime::script::{Script, Scripted};
+use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
+use locum_runtime::files::Files;
+use locum_runtime::line::{Body, Line, RunResult, Status};
+use locum_runtime::script::{Props, Script, Scripted};
 use locum_runtime::tool::{Toolbox, Tools};
 
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::{Approvals, Run};
+use crate::people;
 use crate::print::{self, Source, Style};
+use crate::setup::Setup;
+use crate::signal;
+use crate::terminal;
 
-const MAIN: &str = "main";
-
-pub(crate) fn run(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
+pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, Complaint> {
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    tasks.map_err(|error| Complaint::machine(&error))?.block_on(exchange(flags, data))
+    let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
+    let last = tasks.block_on(exchange(flags, data, plain))?;
+    let Body::RunResult(result) = &last.body else { return Ok(0) };
+    if let Some(file) = &flags.output {
+        fs::write(file, &result.text).map_err(|error| Complaint::output(file, &error))?;
+    }
+    verdict(result)
 }
 
-async fn exchange(flags: &Run, data: Option<&Path>) -> Result<u8, Complaint> {
+async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(System);
-    let journal = Arc::new(data::open(&data::folder(data)?)?);
-    let key = flags.session.as_ref().or(flags.resume.as_ref());
-    let key = key.cloned().unwrap_or_else(|| fresh_key(clock.as_ref()));
-    let world = World { journal: journal.clone(), clock: Arc::clone(&clock) };
-    let mut driver = Driver::open(&key, cwd(), world).map_err(|error| Complaint::driver(&error))?;
-    if flags.resume.is_some() {
+    let journal: Arc<dyn Journal> = Arc::new(data::open(&data::folder(data)?)?);
+    let key = session_key(flags, journal.as_ref(), clock.as_ref())?;
+    let root = workspace(flags)?;
+    let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
+    let open = Driver::open(&key, root.display().to_string(), world);
+    let mut driver = open.map_err(|error| Complaint::driver(&error))?;
+    if flags.resume.is_some() || flags.again {
         check_resumable(&driver, &key, text.is_some())?;
     }
 
     let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
     let script = read_script(&model)?;
-    let tools: Arc<dyn Toolbox> = Arc::new(Tools::default());
-    let config = Box::new(config(&key, &model, flags.approvals, &script));
+    let tools = tools(&script, &root, &clock)?;
+    let approvals = flags.approvals.unwrap_or_else(approvals_here);
+    let setup = Setup {
+        session: &key,
+        model: &model,
+        agent: flags.agent.as_deref(),
+        approvals,
+        bounds: &flags.bounds,
+        script: Some(&script),
+        tools: tools.as_ref(),
+    };
+    let config = setup.config();
+    let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
+    let printer = print::start(style(flags.json, plain), source)?;
+    open_session(&mut driver, &config, text)?;
+    let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
+    let last = drive(&mut driver, &hands, approvals, config).await;
+    // With the driver goes its feed, and the printer ends when it has printed everything.
+    drop(driver);
+    drop(printer.join());
+    last
+}
+
+/// What the session hears first: the world as it is now, then the text.
+fn open_session(
+    driver: &mut Driver,
+    config: &Config,
+    text: Option<String>,
+) -> Result<(), Complaint> {
+    let config = Box::new(config.clone());
     let opening = if driver.is_new() {
         Input::Configured(config)
     } else {
         Input::Restarted { config, captured: Vec::new() }
     };
-    let style = if flags.json { Style::Json } else { Style::Plain };
-    let source = Source { reader: driver.subscribe(), journal, session: key };
-    let printer = print::start(style, source)?;
-    let said = text.map(|text| Input::Said(message(text)));
+    let said = text.map(|text| Input::Said(people::message(text, Urgency::Queue)));
     for input in [Some(opening), said].into_iter().flatten() {
         driver.take(input).map_err(|error| Complaint::driver(&error))?;
     }
+    Ok(())
+}
 
-    let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
-    let last = driver.run(&hands, Until::Rest).await;
-    // With the driver goes its feed, and the printer ends when it has printed everything.
-    drop(driver);
-    drop(printer.join());
-    let last = last.map_err(|error| Complaint::driver(&error))?;
-    let Body::RunResult(result) = &last.body else { return Ok(0) };
-    verdict(result)
+/// Drives the session until it is over or somebody stops it from outside.
+async fn drive(
+    driver: &mut Driver,
+    hands: &Hands,
+    approvals: Approvals,
+    config: Config,
+) -> Result<Line, Complaint> {
+    let until = match approvals {
+        Approvals::Deny => Until::Rest,
+        Approvals::Park => Until::Parked,
+        Approvals::Stdio | Approvals::Ask => Until::Answered,
+    };
+    let heard = listen(driver.handle(), approvals, config);
+    let signal = tokio::select! {
+        biased;
+        signal = signal::caught() => signal.map_err(|error| Complaint::machine(&error))?,
+        ended = driver.run(hands, until) => {
+            return ended.map_err(|error| Complaint::driver(&error));
+        }
+        never = heard => match never {},
+    };
+    let stopped = driver.stop(signal.exit_code()).await;
+    stopped.map_err(|error| Complaint::driver(&error))
+}
+
+/// Passes on what people say for as long as the session is driven.
+async fn listen(handle: Handle, approvals: Approvals, config: Config) -> Infallible {
+    // A session that was closed has told how it ended; nobody needs to hear it again here.
+    let _ = match approvals {
+        Approvals::Stdio => people::stdio(handle, config).await,
+        Approvals::Ask => terminal::listen(handle, config).await,
+        Approvals::Deny | Approvals::Park => Ok(()),
+    };
+    std::future::pending().await
+}
+
+/// Somebody can be asked only where there is somebody.
+fn approvals_here() -> Approvals {
+    if io::stdin().is_terminal() { Approvals::Ask } else { Approvals::Deny }
+}
+
+fn style(json: bool, plain: bool) -> Style {
+    match (json, plain || !io::stderr().is_terminal()) {
+        (true, _) => Style::Json,
+        (false, true) => Style::Plain,
+        (false, false) => Style::Tree,
+    }
+}
+
+fn tools(script: &Script, root: &Path, clock: &Arc<dyn Clock>) -> Result<Arc<Tools>, Complaint> {
+    let files = Files::new(root).map_err(|error| Complaint::workspace(root, &error))?;
+    let props = Props::new(script, Arc::clone(clock));
+    let boxes: Vec<Box<dyn Toolbox>> = vec![Box::new(props), Box::new(files)];
+    Ok(Arc::new(Tools::new(boxes)))
+}
+
+fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
+    let named = flags.workspace.as_deref().unwrap_or(Path::new("."));
+    named.canonicalize().map_err(|error| Complaint::workspace(named, &error))
+}
+
+fn session_key(flags: &Run, journal: &dyn Journal, clock: &dyn Clock) -> Result<String, Complaint> {
+    if flags.again {
+        let sessions = journal.sessions().map_err(|error| Complaint::journal(&error))?;
+        let mut newest = None;
+        for listed in sessions.into_iter().filter(|listed| listed.damaged.is_none()) {
+            let key = listed.session;
+            let entries = journal.tail(&key, locum_kernel::Seq(listed.last.0.saturating_sub(1)));
+            let at = entries.ok().and_then(|entries| entries.last().map(|entry| entry.at));
+            newest = newest.max(Some((at, key)));
+        }
+        let key = newest.map(|(_, key)| key);
+        return key.ok_or_else(|| Complaint::nothing_to_resume("", "There is no session yet."));
+    }
+    let named = flags.session.as_ref().or(flags.resume.as_ref());
+    Ok(named.cloned().unwrap_or_else(|| fresh_key(clock)))
 }
 
 /// The text to say; `-` stands for all of standard input.
@@ -85,10 +189,6 @@ fn fresh_key(clock: &dyn Clock) -> String {
     format!("run_{}_{}", clock.now().0, std::process::id())
 }
 
-fn cwd() -> String {
-    env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default()
-}
-
 fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Complaint> {
     if driver.is_new() {
         return Err(Complaint::nothing_to_resume(key, "There is no such session."));
@@ -102,40 +202,6 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
 fn read_script(model: &str) -> Result<Script, Complaint> {
     let file = model.strip_prefix("script:").ok_or_else(|| Complaint::model(model))?;
     Script::read(Path::new(file)).map_err(|error| Complaint::script(&error))
-}
-
-fn config(key: &str, model: &str, approvals: Approvals, script: &Script) -> Config {
-    let named = script.names().filter(|name| *name != MAIN);
-    Config {
-        session: key.to_owned(),
-        main: definition(MAIN, Kind::Main),
-        model: model.to_owned(),
-        audience: match approvals {
-            Approvals::Deny => Audience::Absent,
-        },
-        mode: PolicyMode::Ask,
-        rules: Vec::new(),
-        limits: TreeLimits::default(),
-        tools: Vec::new(),
-        definitions: named.map(|name| definition(name, Kind::Agent)).collect(),
-        models: BTreeMap::new(),
-    }
-}
-
-fn definition(name: &str, kind: Kind) -> Definition {
-    Definition { about: "from the script".into(), ..Definition::new(name, kind) }
-}
-
-fn message(text: String) -> Message {
-    Message {
-        channel: "cli".into(),
-        sender: env::var("USER").unwrap_or_default(),
-        external_id: None,
-        text,
-        urgency: Urgency::Queue,
-        to: To::Floor,
-        reply_to: None,
-    }
 }
 
 /// The exit code, with a complaint if it is not zero.

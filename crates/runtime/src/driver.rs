@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use locum_journal::Journal;
 use locum_kernel::{
-    Ask, AskTo, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, deadline, owed,
-    step,
+    Ask, AskTo, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, View, deadline,
+    owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -70,12 +70,13 @@ pub enum Until {
     Answered,
 }
 
-/// Something for the session, from outside.
+/// Something from outside.
 #[derive(Debug)]
-struct Post {
-    input: Input,
+enum Post {
     /// Told the number of its first event once it is safe, or why it was not taken.
-    ack: oneshot::Sender<Result<Seq, Refusal>>,
+    Take(Box<Input>, oneshot::Sender<Result<Seq, Refusal>>),
+    /// The session as it is now.
+    Look(oneshot::Sender<View>),
 }
 
 /// A way to reach a session that is being driven.
@@ -91,7 +92,13 @@ impl Handle {
     /// Returns once it is safe, with the number of its first event, or with why it was refused.
     pub async fn post(&self, input: Input) -> Result<Result<Seq, Refusal>, Closed> {
         let (ack, answer) = oneshot::channel();
-        self.0.send(Post { input, ack }).await.map_err(|_| Closed)?;
+        self.0.send(Post::Take(Box::new(input), ack)).await.map_err(|_| Closed)?;
+        answer.await.map_err(|_| Closed)
+    }
+
+    pub async fn view(&self) -> Result<View, Closed> {
+        let (told, answer) = oneshot::channel();
+        self.0.send(Post::Look(told)).await.map_err(|_| Closed)?;
         answer.await.map_err(|_| Closed)
     }
 }
@@ -186,15 +193,15 @@ impl Driver {
     }
 
     /// Stops whatever is under way and waits until every decision is safe. What was stopped is
-    /// owed again when the session is opened again.
-    pub async fn stop(&mut self) -> Result<Line, Error> {
+    /// owed again when the session is opened again. `exit` is what the process will end with.
+    pub async fn stop(&mut self, exit: u8) -> Result<Line, Error> {
         self.inflight.stop().await;
         while !self.unsafe_yet.is_empty() {
             let synced = self.syncs.recv().await;
             self.synced(synced.unwrap_or(Ok(())))?;
         }
         self.keep_snapshot();
-        Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now())))
+        Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now(), exit)))
     }
 
     fn close(&self, last: Line) -> Line {
@@ -259,7 +266,14 @@ impl Driver {
         Ok(())
     }
 
-    fn posted(&mut self, Post { input, ack }: Post) {
+    fn posted(&mut self, post: Post) {
+        let (input, ack) = match post {
+            Post::Take(input, ack) => (*input, ack),
+            // Whoever asked may have gone.
+            Post::Look(told) => {
+                return drop(told.send(view(&self.session, self.world.clock.now())));
+            }
+        };
         match (self.decide(input), self.unsafe_yet.back_mut()) {
             // It is answered when it is safe.
             (Ok(Some(_)), Some(decision)) => decision.ack = Some(ack),

@@ -6,6 +6,7 @@
 //! where it was. A step that failed or replied is behind; a call that was cut is still ahead.
 
 mod file;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::live::Live;
 use crate::provider::{Asked, Provider, Task, failure_kind};
 
 pub use file::Error;
+use tools::Prop;
+pub use tools::Props;
 
 /// What an agent says when its script has nothing more for it.
 pub const ENDED: &str = "[script ended]";
@@ -31,6 +34,7 @@ pub const ANYBODY: &str = "*";
 #[derive(Clone, Debug)]
 pub struct Script {
     agents: BTreeMap<String, Vec<Step>>,
+    props: BTreeMap<String, Prop>,
     delay_ms: u64,
     /// Characters in one piece of a stream.
     chunk: usize,

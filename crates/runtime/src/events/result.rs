@@ -21,16 +21,16 @@ impl Teller {
             None if !self.exchange.denials.is_empty() => Status::Denied,
             None => Status::Ok,
         };
-        self.closing(session, now, status)
+        self.closing(session, now, status, status.exit())
     }
 
     /// The closing line of a run that was stopped in the middle.
     #[must_use]
-    pub fn stopped(&self, session: &Session, now: Time) -> Line {
-        self.closing(session, now, Status::Cancelled)
+    pub fn stopped(&self, session: &Session, now: Time, exit: u8) -> Line {
+        self.closing(session, now, Status::Cancelled, exit)
     }
 
-    fn closing(&self, session: &Session, now: Time, status: Status) -> Line {
+    fn closing(&self, session: &Session, now: Time, status: Status, exit: u8) -> Line {
         let view = view(session, now);
         let rows = view.agents;
         let ended = |id: AgentId| session.agent(id).is_none_or(locum_kernel::Agent::has_ended);
@@ -52,7 +52,7 @@ impl Teller {
             agents: agents.collect(),
             denials: exchange.denials.clone(),
             children_pending,
-            exit: status.exit(),
+            exit,
             resume: (status != Status::Ok).then(|| self.resume_line(status)),
         };
         self.line(now, self.told + 1, AgentId::MAIN, Body::RunResult(Box::new(result)))

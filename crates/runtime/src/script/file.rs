@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use locum_kernel::{Usage, Use};
+use locum_kernel::{Class, Usage, Use};
 use regex_lite::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
+use super::tools::Prop;
 use super::{Fault, Script, Step, Words};
 
 /// Why a script cannot be used.
@@ -29,6 +30,8 @@ struct File {
     _seed: Option<u64>,
     #[serde(default)]
     defaults: Defaults,
+    #[serde(default)]
+    tools: BTreeMap<String, RawTool>,
     agents: BTreeMap<String, Vec<Spanned<RawStep>>>,
 }
 
@@ -89,6 +92,34 @@ struct RawError {
     times: u32,
 }
 
+/// A tool that is there only for this script.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTool {
+    #[serde(default = "read")]
+    class: Class,
+    idempotent: Option<bool>,
+    #[serde(default)]
+    says: String,
+    #[serde(default)]
+    fails: bool,
+    #[serde(default)]
+    takes_ms: u64,
+    log: Option<PathBuf>,
+}
+
+fn read() -> Class {
+    Class::Read
+}
+
+impl From<RawTool> for Prop {
+    fn from(raw: RawTool) -> Prop {
+        let RawTool { class, idempotent, says, fails, takes_ms, log } = raw;
+        let idempotent = idempotent.unwrap_or(class == Class::Read);
+        Prop { class, idempotent, says, fails, takes_ms, log }
+    }
+}
+
 fn once() -> u32 {
     1
 }
@@ -127,7 +158,8 @@ impl Script {
         let RawUsage { input, output, cached, cache_write, reasoning } = file.defaults.usage;
         let usage = Usage { input, output, cached, cache_write, reasoning };
         let Defaults { delay_ms, chunk, .. } = file.defaults;
-        Ok(Script { agents, delay_ms, chunk, usage })
+        let props = file.tools.into_iter().map(|(name, raw)| (name, raw.into())).collect();
+        Ok(Script { agents, props, delay_ms, chunk, usage })
     }
 }
 

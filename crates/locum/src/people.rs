@@ -1,0 +1,174 @@
+//! What people say to a run that is under way, from standard input: JSON lines (`--approvals
+//! stdio`) or words at the terminal (`--approvals ask`). Either becomes inputs of the session.
+//!
+//! Standard input is read on a thread of its own, because nothing can stop such a read: the
+//! thread is left behind when the run ends.
+
+use std::io;
+use std::thread;
+
+use locum_kernel::{
+    AgentId, Allow, AskId, Audience, Card, Command, Config, Input, Message, Row, Scope, To,
+    Urgency, Verdict, View, Who,
+};
+use locum_runtime::answer;
+use locum_runtime::driver::{Closed, Handle};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::print::note;
+
+/// Lines of standard input, until it ends.
+pub(crate) fn lines() -> io::Result<mpsc::Receiver<String>> {
+    let (sender, receiver) = mpsc::channel(64);
+    let read = move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    };
+    thread::Builder::new().name("stdin".into()).spawn(read)?;
+    Ok(receiver)
+}
+
+/// One line of `--approvals stdio`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum Said {
+    Message {
+        to: Option<String>,
+        text: String,
+        #[serde(default)]
+        mode: Urgency,
+        /// The same id twice is one message.
+        id: Option<String>,
+    },
+    Decision {
+        id: String,
+        decision: Decision,
+        #[serde(default)]
+        scope: Scope,
+        message: Option<String>,
+        input: Option<Value>,
+    },
+    Answer {
+        id: String,
+        text: String,
+    },
+    Cancel {
+        agent: String,
+        message: Option<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    Allow,
+    Deny,
+}
+
+/// Passes on what comes until nothing comes any more; from then on nobody is there, and what
+/// still asks is denied. What cannot be read or is refused is told on standard error.
+pub(crate) async fn stdio(handle: Handle, config: Config) -> Result<(), Closed> {
+    match lines() {
+        Ok(mut lines) => {
+            while let Some(line) = lines.recv().await {
+                if !line.trim().is_empty() {
+                    hear(&handle, &line).await?;
+                }
+            }
+        }
+        Err(error) => note(&format!("standard input cannot be read: {error}")),
+    }
+    leave(&handle, config).await
+}
+
+/// From now on nobody is there.
+pub(crate) async fn leave(handle: &Handle, config: Config) -> Result<(), Closed> {
+    let absent = Config { audience: Audience::Absent, ..config };
+    if let Err(why) = handle.post(Input::Configured(Box::new(absent))).await? {
+        note(&format!("the session was not told that nobody is there: {why}"));
+    }
+    Ok(())
+}
+
+async fn hear(handle: &Handle, line: &str) -> Result<(), Closed> {
+    let input = match serde_json::from_str(line) {
+        Ok(said) => input(&handle.view().await?, said),
+        Err(error) => Err(format!("not understood: {error}")),
+    };
+    let refused = match input {
+        Ok(input) => handle.post(input).await?.err().map(|why| why.to_string()),
+        Err(why) => Some(why),
+    };
+    if let Some(why) = refused {
+        note(&format!("stdin: {why}: {line}"));
+    }
+    Ok(())
+}
+
+fn input(view: &View, said: Said) -> Result<Input, String> {
+    Ok(match said {
+        Said::Message { to, text, mode, id } => {
+            let to = to.map_or(Ok(To::Floor), |name| agent(view, &name).map(To::Agent))?;
+            Input::Said(Message { to, external_id: id, ..message(text, mode) })
+        }
+        Said::Decision { id, decision, scope, message, input } => {
+            let verdict = match (decision, ask(view, &id)) {
+                (Decision::Deny, _) => answer::deny(message),
+                (Decision::Allow, Some(card)) => answer::allow(&card.kind, scope, input),
+                // It has been answered, or never was: the kernel knows which, and says so.
+                (Decision::Allow, None) => Verdict::Allow(Allow::default()),
+            };
+            Input::Answered { ask: ask_id(&id)?, verdict, by: me(), digest: None }
+        }
+        Said::Answer { id, text } => {
+            let verdict = match ask(view, &id) {
+                Some(card) => answer::words(&card.kind, text),
+                None => Verdict::Answer { text },
+            };
+            Input::Answered { ask: ask_id(&id)?, verdict, by: me(), digest: None }
+        }
+        Said::Cancel { agent: name, message } => {
+            let why = message.unwrap_or_else(|| "cancelled by the user".into());
+            let agent = agent(view, &name)?;
+            Input::Commanded { by: me(), command: Command::Cancel { agent, why } }
+        }
+    })
+}
+
+pub(crate) fn ask<'v>(view: &'v View, id: &str) -> Option<&'v Card> {
+    view.asks.iter().find(|card| card.id.to_string() == id)
+}
+
+fn ask_id(id: &str) -> Result<AskId, String> {
+    let number = id.strip_prefix('q').unwrap_or(id).parse().map(AskId);
+    number.map_err(|_| format!("{id:?} is no ask"))
+}
+
+pub(crate) fn agent(view: &View, name: &str) -> Result<AgentId, String> {
+    let named = |row: &&Row| row.path == name || row.label == name || row.id.to_string() == name;
+    let mut found = view.agents.iter().filter(named);
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row.id),
+        (Some(_), Some(_)) => Err(format!("{name:?} is more than one agent: use a path or an id")),
+        (None, _) => Err(format!("there is no agent {name:?}")),
+    }
+}
+
+pub(crate) fn me() -> Who {
+    Who::Person(user())
+}
+
+fn user() -> String {
+    let name = std::env::var("USER").ok().filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| "user".into())
+}
+
+pub(crate) fn message(text: String, urgency: Urgency) -> Message {
+    let (channel, sender) = ("cli".into(), user());
+    Message { channel, sender, external_id: None, text, urgency, to: To::Floor, reply_to: None }
+}

@@ -1,0 +1,78 @@
+//! What a session is told of the world: from the flags, the model and the tools there are.
+
+use std::collections::BTreeMap;
+
+use locum_kernel::{Audience, Config, Definition, Kind, TreeLimits};
+use locum_runtime::script::Script;
+use locum_runtime::tool::Toolbox;
+
+use crate::flags::{Approvals, Bounds};
+
+const MAIN: &str = "main";
+
+/// Everything the configuration is made from.
+pub(crate) struct Setup<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) model: &'a str,
+    /// Who is at the root, if not main.
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) approvals: Approvals,
+    pub(crate) bounds: &'a Bounds,
+    pub(crate) script: Option<&'a Script>,
+    pub(crate) tools: &'a dyn Toolbox,
+}
+
+impl Setup<'_> {
+    pub(crate) fn config(&self) -> Config {
+        let root = self.agent.unwrap_or(MAIN);
+        let named = self.script.into_iter().flat_map(Script::names);
+        let named = named.filter(|name| *name != root && *name != MAIN);
+        let definitions = named.map(|name| definition(name, Kind::Agent)).collect();
+        Config {
+            session: self.session.to_owned(),
+            main: self.main(root),
+            model: self.model.to_owned(),
+            audience: audience(self.approvals),
+            mode: self.bounds.mode.into(),
+            rules: self.bounds.rules(),
+            limits: limits(self.bounds),
+            tools: self.tools.specs(),
+            definitions,
+            models: BTreeMap::new(),
+        }
+    }
+
+    fn main(&self, name: &str) -> Definition {
+        let mut main = definition(name, Kind::Main);
+        main.limits.turns_max = Some(self.bounds.max_turns.unwrap_or(MAIN_TURNS));
+        main
+    }
+}
+
+/// Model calls main may make in one exchange when no flag says otherwise. Far more than an agent
+/// below it: nobody may be there to say "go on", and whoever is watches main.
+const MAIN_TURNS: u32 = 1_000;
+
+fn audience(approvals: Approvals) -> Audience {
+    match approvals {
+        Approvals::Deny => Audience::Absent,
+        Approvals::Stdio | Approvals::Park | Approvals::Ask => Audience::Present,
+    }
+}
+
+fn limits(bounds: &Bounds) -> TreeLimits {
+    let mut limits = TreeLimits { micro_usd_max: bounds.max_cost, ..TreeLimits::default() };
+    limits.turns_max = bounds.max_turns.unwrap_or(limits.turns_max);
+    limits.slots = bounds.slots.unwrap_or(limits.slots);
+    if let Some(agents) = bounds.max_agents {
+        limits.spawns_max = agents;
+        limits.width_max = limits.width_max.max(agents);
+    }
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    limits.active_ms_max = bounds.timeout.map(ms);
+    limits
+}
+
+fn definition(name: &str, kind: Kind) -> Definition {
+    Definition { about: "from the script".into(), ..Definition::new(name, kind) }
+}

@@ -1,0 +1,125 @@
+//! The person at the terminal of a run: a line they type answers the oldest open ask, or goes to
+//! whoever has the floor. Slash commands and `@name` work as everywhere.
+
+use locum_kernel::{
+    AskKind, AskTo, Card, Command, Config, Input, Message, Scope, To, Urgency, Verdict, View,
+};
+use locum_runtime::answer;
+use locum_runtime::driver::{Closed, Handle};
+
+use crate::people::{self, agent, me, message};
+use crate::print::note;
+
+/// Passes on what is typed until the person leaves (end of input); then nobody is there.
+pub(crate) async fn listen(handle: Handle, config: Config) -> Result<(), Closed> {
+    match people::lines() {
+        Ok(mut lines) => {
+            while let Some(line) = lines.recv().await {
+                let view = handle.view().await?;
+                let told = match meaning(&view, line.trim()) {
+                    Ok(None) => None,
+                    Ok(Some(input)) => handle.post(input).await?.err().map(|why| why.to_string()),
+                    Err(why) => Some(why),
+                };
+                if let Some(why) = told {
+                    note(&format!("  ({why})"));
+                }
+            }
+        }
+        Err(error) => note(&format!("the keyboard cannot be read: {error}")),
+    }
+    people::leave(&handle, config).await
+}
+
+/// What a typed line means now; nothing, if it is empty and nothing can be answered by that.
+fn meaning(view: &View, line: &str) -> Result<Option<Input>, String> {
+    if let Some(rest) = line.strip_prefix('/') {
+        return slash(view, rest).map(Some);
+    }
+    if let Some(rest) = line.strip_prefix('@') {
+        let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let to = To::Agent(agent(view, name)?);
+        let text = text.trim().to_owned();
+        return Ok(Some(Input::Said(Message { to, ..message(text, Urgency::Queue) })));
+    }
+    if let Some(card) = next_ask(view) {
+        return Ok(verdict(card, line)?.map(|verdict| answered(card, verdict)));
+    }
+    let said = || Input::Said(message(line.to_owned(), Urgency::Queue));
+    Ok((!line.is_empty()).then(said))
+}
+
+/// The ask that a typed line answers: the oldest that is for a person.
+fn next_ask(view: &View) -> Option<&Card> {
+    view.asks.iter().find(|card| card.to == AskTo::Person)
+}
+
+fn answered(card: &Card, verdict: Verdict) -> Input {
+    let digest = match &card.kind {
+        AskKind::Approval(approval) => Some(approval.digest.clone()),
+        AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => None,
+    };
+    Input::Answered { ask: card.id, verdict, by: me(), digest }
+}
+
+fn verdict(card: &Card, line: &str) -> Result<Option<Verdict>, String> {
+    if let AskKind::Question { options, .. } = &card.kind {
+        let picked = line.parse::<usize>().ok().and_then(|at| options.get(at.checked_sub(1)?));
+        let text = picked.map_or_else(|| line.to_owned(), Clone::clone);
+        return Ok((!text.is_empty()).then(|| answer::words(&card.kind, text)));
+    }
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let allow = |scope| Ok(Some(answer::allow(&card.kind, scope, None)));
+    match word {
+        // Nothing is ever granted by a key that was meant for something else.
+        "" => Ok(None),
+        "y" | "yes" | "once" => allow(Scope::Once),
+        "a" | "agent" => allow(Scope::Agent),
+        "f" | "fanout" => allow(Scope::Fanout),
+        "p" | "project" => allow(Scope::Project),
+        "n" | "no" => {
+            let why = rest.trim();
+            Ok(Some(answer::deny((!why.is_empty()).then(|| why.to_owned()))))
+        }
+        _ if matches!(card.kind, AskKind::Continue { .. }) => {
+            Ok(Some(answer::words(&card.kind, line.to_owned())))
+        }
+        _ => Err(format!("{} waits for y or n [why]; @name text speaks to somebody", card.id)),
+    }
+}
+
+fn slash(view: &View, line: &str) -> Result<Input, String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let command = match word {
+        "back" => Command::Back,
+        "done" => Command::Done { text: rest.to_owned() },
+        "bg" => Command::Background,
+        "fg" => Command::Foreground { agent: agent(view, rest)? },
+        "cancel" => Command::Cancel { agent: agent(view, rest)?, why: "/cancel".into() },
+        "continue" => Command::Continue { agent: agent(view, rest)?, text: None },
+        "main" => {
+            let said = message(rest.to_owned(), Urgency::Queue);
+            return Ok(Input::Said(Message { to: To::Main, ..said }));
+        }
+        other => {
+            let known = "/back /done [text] /bg /fg NAME /main TEXT /cancel NAME /continue NAME";
+            return Err(format!("/{other} is not known; there are {known}"));
+        }
+    };
+    Ok(Input::Commanded { by: me(), command })
+}
+
+/// How to answer, in one line under an ask.
+pub(crate) fn hint(kind: &str, options: &[String]) -> String {
+    match kind {
+        "approval" => "y once · a this agent · f its siblings too · p always · n [why]".into(),
+        "question" if options.is_empty() => "type the answer".into(),
+        "question" => {
+            let numbered = options.iter().zip(1..).map(|(option, at)| format!("{at} {option}"));
+            numbered.collect::<Vec<_>>().join(" · ")
+        }
+        "continue" => "y goes on · words go on with them · n ends it".into(),
+        _ => "y · n [why]".into(),
+    }
+}

@@ -1,0 +1,257 @@
+//! The live tree of a run on a terminal: what is said scrolls by, and below it everybody who is
+//! at work has a row that is drawn anew as things change. Only standard error is drawn on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use locum_kernel::{State, Time};
+use locum_runtime::clock::Clock;
+use locum_runtime::line::{Body, Line};
+
+use crate::clean::{clean, row};
+use crate::print::{Face, line};
+use crate::terminal::hint;
+
+/// How often the clock and the spinner move.
+const TICK: Duration = Duration::from_millis(200);
+/// Rows of agents; more are counted.
+const ROWS_MAX: usize = 12;
+const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
+
+pub(crate) struct Tree {
+    clock: Arc<dyn Clock>,
+    began: Time,
+    /// By path, which keeps children below their parents.
+    rows: BTreeMap<String, Shown>,
+    micro_cents: Option<f64>,
+    /// Lines of the region that is drawn anew.
+    drawn: usize,
+    frame: usize,
+    /// Somebody is asked: the region stands still, so that what is typed stays readable.
+    asking: Vec<String>,
+    /// What main said last was shown; the final text need not be said twice.
+    last_words: String,
+}
+
+struct Shown {
+    depth: u32,
+    state: State,
+    doing: String,
+    since: Time,
+}
+
+impl Tree {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Tree {
+        let began = clock.now();
+        Tree {
+            clock,
+            began,
+            rows: BTreeMap::new(),
+            micro_cents: Some(0.0),
+            drawn: 0,
+            frame: 0,
+            asking: Vec::new(),
+            last_words: String::new(),
+        }
+    }
+
+    /// Takes the region away, says something above where it was, and leaves drawing to later.
+    fn say(&mut self, text: &str) {
+        let mut out = self.erased();
+        out.push_str(text);
+        out.push('\n');
+        show(&out);
+    }
+
+    fn erased(&mut self) -> String {
+        let mut out = String::new();
+        if self.drawn > 0 {
+            let _ = write!(out, "\x1b[{}A\x1b[J", self.drawn);
+            self.drawn = 0;
+        }
+        out
+    }
+
+    fn draw(&mut self) {
+        if !self.asking.is_empty() {
+            return;
+        }
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        let mut out = self.erased();
+        let busy: Vec<_> = self.rows.iter().filter(|(_, shown)| !is_over(shown.state)).collect();
+        let mut lines = 0;
+        for (path, shown) in busy.iter().take(ROWS_MAX) {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let indent = "  ".repeat(shown.depth as usize + 1);
+            let seconds = self.clock.now().since(shown.since) / 1_000;
+            let word = shown.state.word();
+            let text = format!("{indent}{name}  {word}  {}  {}", clock(seconds), shown.doing);
+            let _ = writeln!(out, "{}", row(&text, width.saturating_sub(1)));
+            lines += 1;
+        }
+        if busy.len() > ROWS_MAX {
+            let _ = writeln!(out, "  … and {} more", busy.len() - ROWS_MAX);
+            lines += 1;
+        }
+        let _ = writeln!(out, "{}", row(&self.summary(), width.saturating_sub(1)));
+        self.drawn = lines + 1;
+        show(&out);
+    }
+
+    fn summary(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for shown in self.rows.values() {
+            *counts.entry(shown.state.word()).or_default() += 1;
+        }
+        let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
+        let counts = counts.collect::<Vec<_>>().join(" · ");
+        let cost = self.micro_cents.map_or_else(|| "$?".to_owned(), |cost| format!("${cost:.2}"));
+        let elapsed = clock(self.clock.now().since(self.began) / 1_000);
+        format!("{} {counts} · {elapsed} · {cost}", SPINNER[self.frame % SPINNER.len()])
+    }
+
+    fn follow(&mut self, told: &Line) {
+        let now = self.clock.now();
+        let depth = told.agent.depth;
+        let shown = self.rows.entry(told.agent.path.clone()).or_insert(Shown {
+            depth,
+            state: State::Done,
+            doing: String::new(),
+            since: now,
+        });
+        match &told.body {
+            Body::AgentState { state, attention, .. } => {
+                shown.state = *state;
+                shown.since = now;
+                shown.doing.clone_from(&attention.sentence);
+            }
+            Body::ToolStarted { name, input, .. } => shown.doing = format!("{name} {input}"),
+            Body::Retry { attempt, max, wait_ms, cause, .. } => {
+                let seconds = wait_ms.div_ceil(1_000);
+                shown.doing = format!("try {attempt} of {max} in {seconds} s: {cause}");
+            }
+            Body::TurnFinished { cost_usd, usage: Some(_), .. } => {
+                self.micro_cents = self.micro_cents.zip(*cost_usd).map(|(sum, cost)| sum + cost);
+            }
+            Body::AskOpened(ask) => self.asking.push(ask.id.clone()),
+            Body::AskClosed { id, .. } => self.asking.retain(|open| open != id),
+            Body::RunStarted(_)
+            | Body::InputQueued(_)
+            | Body::InputStarted(_)
+            | Body::InputDropped(_)
+            | Body::AgentSpawned { .. }
+            | Body::FloorChanged { .. }
+            | Body::TurnStarted { .. }
+            | Body::TurnFinished { .. }
+            | Body::MessageDelta { .. }
+            | Body::ThinkingDelta { .. }
+            | Body::Gap { .. }
+            | Body::Message { .. }
+            | Body::ToolFinished(_)
+            | Body::AgentFinished(_)
+            | Body::Compacted { .. }
+            | Body::Error { .. }
+            | Body::RunResult(_) => {}
+        }
+    }
+
+    /// What scrolls by.
+    fn tell(&mut self, told: &Line) {
+        let path = &told.agent.path;
+        let text = match &told.body {
+            Body::Message { text, .. } => {
+                self.last_words.clone_from(text);
+                format!("{path}: {text}")
+            }
+            Body::AskOpened(ask) => {
+                let input = ask.input.as_ref().map(|input| format!("\n    {input}"));
+                let (input, hint) = (input.unwrap_or_default(), hint(ask.kind, &ask.options));
+                format!("{} {path}: {}{input}\n    {hint}", ask.id, ask.summary)
+            }
+            Body::AskClosed { id, decision, by, .. } => format!("{id} {decision} by {by}"),
+            Body::AgentFinished(end) if end.is_error => {
+                format!("{path} {}: {}", end.outcome.word(), end.reason)
+            }
+            Body::Retry { .. } => format!("{path}: ({})", self.doing(path)),
+            Body::Error { message, .. } => format!("{path}: {message}"),
+            Body::RunResult(result) => {
+                let erased = self.erased();
+                show(&erased);
+                // On a terminal the words were just said; elsewhere they are the output.
+                if result.text != self.last_words || !io::IsTerminal::is_terminal(&io::stdout()) {
+                    line(&result.text);
+                }
+                return;
+            }
+            Body::RunStarted(_)
+            | Body::InputQueued(_)
+            | Body::InputStarted(_)
+            | Body::InputDropped(_)
+            | Body::AgentSpawned { .. }
+            | Body::AgentState { .. }
+            | Body::FloorChanged { .. }
+            | Body::TurnStarted { .. }
+            | Body::TurnFinished { .. }
+            | Body::MessageDelta { .. }
+            | Body::ThinkingDelta { .. }
+            | Body::Gap { .. }
+            | Body::ToolStarted { .. }
+            | Body::ToolFinished(_)
+            | Body::AgentFinished(_)
+            | Body::Compacted { .. } => return,
+        };
+        self.say(&clean(&text));
+    }
+
+    fn doing(&self, path: &str) -> String {
+        self.rows.get(path).map(|shown| shown.doing.clone()).unwrap_or_default()
+    }
+}
+
+impl Face for Tree {
+    fn line(&mut self, told: &Line) {
+        self.follow(told);
+        self.tell(told);
+    }
+
+    fn pause(&mut self) {
+        if !self.rows.values().all(|shown| is_over(shown.state)) {
+            self.draw();
+        }
+    }
+
+    fn tick(&mut self) {
+        self.frame += 1;
+        self.pause();
+    }
+
+    fn tick_every(&self) -> Option<Duration> {
+        Some(TICK)
+    }
+}
+
+fn is_over(state: State) -> bool {
+    match state {
+        State::Done | State::Failed | State::Cancelled => true,
+        State::Queued
+        | State::Starting
+        | State::Model
+        | State::Tool
+        | State::Child
+        | State::Approve
+        | State::Input
+        | State::Paused => false,
+    }
+}
+
+fn clock(seconds: u64) -> String {
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// A terminal that is gone is nobody to draw for.
+fn show(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
