@@ -1,9 +1,10 @@
 //! The only room with tasks, network and processes: it performs what the kernel says is owed.
 //!
 //! In reading order: [`clock`] (the only clock), [`provider`] (what a model is asked), [`tool`]
-//! (what a tool is run with), [`files`] (tools that read), [`script`] (a model that answers from a file), [`driver`] (one
-//! session's loop), `inflight` (what is under way), [`line`](mod@line) (what is told to people
-//! and programs), [`events`] (how the journal becomes such lines), [`live`] (how readers get them).
+//! (what a tool is run with), [`files`] (tools that read), [`script`] (a model that answers from
+//! a file), [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line)
+//! (what is told to people and programs), [`events`] (how the journal becomes such lines),
+//! [`live`] (how readers get them), [`answer`] (what people's words mean).
 
 pub mod answer;
 pub mod clock;
