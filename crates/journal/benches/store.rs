@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locum_journal::{Journal, Sqlite};
+use locum_journal::{Journal, Records as _, Sqlite};
 use locum_kernel::{
     Audience, Config, Definition, Entry, Input, Kind, Message, PolicyMode, Reply, Seq, Session,
     Time, To, TreeLimits, Urgency, VERSION, fold, owed, step,

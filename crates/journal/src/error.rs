@@ -21,6 +21,9 @@ pub enum Error {
     Version { path: PathBuf, found: u32, known: u32 },
     #[error("{} is not a whole database ({why}); a copy is {}", path.display(), kept.display())]
     Corrupt { path: PathBuf, kept: PathBuf, why: String },
+    /// The same, seen by somebody who only looks and so keeps no copy.
+    #[error("{} is not a whole database ({why})", path.display())]
+    Broken { path: PathBuf, why: String },
     #[error("{} is gone or empty, but had {sessions} sessions", path.display())]
     Lost { path: PathBuf, sessions: usize },
     #[error("session {session} in {} is damaged: {why}", path.display())]

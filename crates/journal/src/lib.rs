@@ -20,12 +20,29 @@ use locum_kernel::{Entry, Seq};
 pub use error::Error;
 pub use lock::Holder;
 pub use memory::Memory;
-pub use sqlite::Sqlite;
+pub use sqlite::{Onlooker, Sqlite};
 pub use ticket::{Done, Ticket};
+
+/// What was kept, for whoever only wants to read it.
+pub trait Records: Debug + Send + Sync {
+    /// All entries of a session, oldest first. An unknown session has none.
+    fn load(&self, session: &str) -> Result<Vec<Entry>, Error> {
+        self.tail(session, Seq(0))
+    }
+
+    /// The entries that begin after the event numbered `after`, oldest first.
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error>;
+
+    /// The newest snapshot that is whole and belongs to this history; `tail` goes on from it.
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error>;
+
+    /// Every session there is, by name.
+    fn sessions(&self) -> Result<Vec<Listed>, Error>;
+}
 
 /// Where entries are kept. One decision is one entry, kept whole or not at all. A store is shared
 /// by all sessions of a process, so that their entries can share a sync.
-pub trait Journal: Debug + Send + Sync {
+pub trait Journal: Records {
     /// Puts an entry after the event numbered `expected`, the last one the caller knows of (zero
     /// in an empty session). `done` is called once, maybe on another thread, and must be quick:
     /// others wait behind it. After `Ok` the entry survives a power cut. If somebody else has
@@ -46,23 +63,9 @@ pub trait Journal: Debug + Send + Sync {
         self.submit(session, expected, entry).wait()
     }
 
-    /// All entries of a session, oldest first. An unknown session has none.
-    fn load(&self, session: &str) -> Result<Vec<Entry>, Error> {
-        self.tail(session, Seq(0))
-    }
-
-    /// The entries that begin after the event numbered `after`, oldest first.
-    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error>;
-
     /// Keeps what the caller made of all events up to `seq`, which must end an entry. When to do
     /// this is the caller's choice; the journal does not look inside.
     fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error>;
-
-    /// The newest snapshot that is whole and belongs to this history; `tail` goes on from it.
-    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error>;
-
-    /// Every session there is, by name.
-    fn sessions(&self) -> Result<Vec<Listed>, Error>;
 
     /// Forgets a session, its snapshots, and that it was there. An unknown one is no error.
     fn delete(&self, session: &str) -> Result<(), Error>;

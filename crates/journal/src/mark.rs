@@ -16,7 +16,7 @@
 //! noted and written anew.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
@@ -66,21 +66,7 @@ impl Marks {
         let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let mut found = Found::default();
-        for (number, slot) in bytes.chunks(SLOT).enumerate() {
-            let number = i64::try_from(number).unwrap_or(i64::MAX);
-            // A hole: the session was never made, or its number is not used (as is zero).
-            if slot.iter().all(|byte| *byte == 0) {
-                continue;
-            }
-            found.highest = number;
-            match read(number, slot) {
-                Some((LIVE, mark)) => drop(found.live.insert(number, mark)),
-                Some(_) => {}
-                None => found.broken.push(number),
-            }
-        }
-        Ok((Marks { file, unsynced: 0 }, found))
+        Ok((Marks { file, unsynced: 0 }, found(&bytes)))
     }
 
     pub(crate) fn write(&mut self, number: i64, mark: Mark) -> io::Result<()> {
@@ -118,6 +104,34 @@ impl Marks {
         self.file.seek(SeekFrom::Start(at))?;
         self.file.write_all(&slot)
     }
+}
+
+/// What the file says, for whoever only reads it; nothing if it is not there. A slot that is just
+/// being written may be unreadable for a moment, and then says nothing.
+pub(crate) fn look(path: &Path) -> io::Result<Found> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(found(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::default()),
+        Err(error) => Err(error),
+    }
+}
+
+fn found(bytes: &[u8]) -> Found {
+    let mut found = Found::default();
+    for (number, slot) in bytes.chunks(SLOT).enumerate() {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        // A hole: the session was never made, or its number is not used (as is zero).
+        if slot.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        found.highest = number;
+        match read(number, slot) {
+            Some((LIVE, mark)) => drop(found.live.insert(number, mark)),
+            Some(_) => {}
+            None => found.broken.push(number),
+        }
+    }
+    found
 }
 
 fn check(bytes: &[u8]) -> u32 {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use locum_kernel::{Entry, Seq};
 
-use crate::{Done, Error, Journal, Listed, Snapshot, last_of};
+use crate::{Done, Error, Journal, Listed, Records, Snapshot, last_of};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -43,16 +43,31 @@ impl Memory {
     }
 }
 
-impl Journal for Memory {
-    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
-        done(self.put(session, expected, entry));
-    }
-
+impl Records for Memory {
     fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
         let sessions = self.lock();
         let entries = sessions.get(session).map(|kept| kept.entries.as_slice()).unwrap_or_default();
         let from = entries.partition_point(|entry| entry.seq <= after);
         Ok(entries[from..].to_vec())
+    }
+
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
+        Ok(self.lock().get(session).and_then(|kept| kept.snapshot.clone()))
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, Error> {
+        let listed = |(session, kept): (&String, &Kept)| Listed {
+            session: session.clone(),
+            last: kept.last,
+            damaged: None,
+        };
+        Ok(self.lock().iter().map(listed).collect())
+    }
+}
+
+impl Journal for Memory {
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
+        done(self.put(session, expected, entry));
     }
 
     fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
@@ -68,19 +83,6 @@ impl Journal for Memory {
             kept.snapshot = Some(Snapshot { seq, bytes: bytes.to_vec() });
         }
         Ok(())
-    }
-
-    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
-        Ok(self.lock().get(session).and_then(|kept| kept.snapshot.clone()))
-    }
-
-    fn sessions(&self) -> Result<Vec<Listed>, Error> {
-        let listed = |(session, kept): (&String, &Kept)| Listed {
-            session: session.clone(),
-            last: kept.last,
-            damaged: None,
-        };
-        Ok(self.lock().iter().map(listed).collect())
     }
 
     fn delete(&self, session: &str) -> Result<(), Error> {

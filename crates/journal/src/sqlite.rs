@@ -16,10 +16,12 @@
 //!   pages above all entries): then those below it, or the whole file, are refused, with a copy.
 //! - **Nothing is made anew in place of something lost.**
 //!
-//! In reading order: `tables`, `catalogue`, `read`, `writer`, `keep`.
+//! In reading order: `tables`, `catalogue`, `read`, `writer`, `keep`, and `look` for those who only
+//! read.
 
 mod catalogue;
 mod keep;
+mod look;
 mod read;
 mod tables;
 mod writer;
@@ -38,9 +40,10 @@ use rusqlite::Connection;
 use crate::chain::Facts;
 use crate::lock::Lock;
 use crate::mark::{Found, Marks};
-use crate::{Done, Error, Journal, Listed, Snapshot, Ticket, last_of};
+use crate::{Done, Error, Journal, Listed, Records, Snapshot, Ticket, last_of};
 use catalogue::{Catalogue, Known};
 use keep::{beside, keep};
+pub use look::Onlooker;
 use tables::{Access, Trouble, VERSION};
 use writer::{Job, Work, Writer};
 
@@ -181,7 +184,7 @@ impl Sqlite {
     }
 
     /// Something read from a session that is there and whole; none if it is not there.
-    fn look<T>(
+    fn of<T>(
         &self,
         session: &str,
         read: impl FnOnce(&Connection, &Known) -> Result<T, Trouble>,
@@ -207,17 +210,36 @@ impl Sqlite {
             }
         }
     }
+}
 
-    fn parse(&self, session: &str, seq: Seq, json: &str) -> Result<Entry, Error> {
-        Entry::read(json).map_err(|source| {
-            let (path, session) = (self.shared.path.clone(), session.to_owned());
-            match source {
-                Unreadable::Newer { .. } => Error::Unreadable { path, session, seq, source },
-                Unreadable::Broken(why) => {
-                    Error::Damaged { path, session, why: format!("the entry at {seq}: {why}") }
-                }
+fn parse(path: &Path, session: &str, seq: Seq, json: &str) -> Result<Entry, Error> {
+    Entry::read(json).map_err(|source| {
+        let (path, session) = (path.to_owned(), session.to_owned());
+        match source {
+            Unreadable::Newer { .. } => Error::Unreadable { path, session, seq, source },
+            Unreadable::Broken(why) => {
+                Error::Damaged { path, session, why: format!("the entry at {seq}: {why}") }
             }
-        })
+        }
+    })
+}
+
+impl Records for Sqlite {
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
+        let rows = self.of(session, |reader, known| read::tail(reader, known, after))?;
+        let rows = rows.unwrap_or_default().into_iter();
+        rows.map(|(seq, json)| parse(&self.shared.path, session, seq, &json)).collect()
+    }
+
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
+        let newest = |reader: &Connection, known: &Known| {
+            read::newest_snapshot(reader, known).map_err(Trouble::Sql)
+        };
+        Ok(self.of(session, newest)?.flatten())
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, Error> {
+        Ok(self.shared.catalogue().list())
     }
 }
 
@@ -233,25 +255,8 @@ impl Journal for Sqlite {
         self.ask(session, self.work(session, expected, entry)?)
     }
 
-    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
-        let rows = self.look(session, |reader, known| read::tail(reader, known, after))?;
-        let rows = rows.unwrap_or_default();
-        rows.into_iter().map(|(seq, json)| self.parse(session, seq, &json)).collect()
-    }
-
     fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
         self.ask(session, Work::Snapshot { seq, bytes: bytes.to_vec() })
-    }
-
-    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
-        let newest = |reader: &Connection, known: &Known| {
-            read::newest_snapshot(reader, known).map_err(Trouble::Sql)
-        };
-        Ok(self.look(session, newest)?.flatten())
-    }
-
-    fn sessions(&self) -> Result<Vec<Listed>, Error> {
-        Ok(self.shared.catalogue().list())
     }
 
     fn delete(&self, session: &str) -> Result<(), Error> {

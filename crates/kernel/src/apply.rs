@@ -64,7 +64,11 @@ impl core::fmt::Display for Unfoldable {
 /// Folds one event, which takes the next number.
 pub fn apply(session: &mut Session, at: Time, event: &Event) {
     session.seq = next(session);
+    let passed_ms = at.since(session.now);
     session.now = at;
+    if session.left.is_some() || matches!(event, Event::Left | Event::Restarted) {
+        ledger::stand_still(session, passed_ms);
+    }
     // A fact about somebody who never was changes nothing: no journal can make this panic.
     let unknown = event.agent().is_some_and(|id| session.agent(id).is_none());
     let unborn = matches!(event, Event::Spawned(it) if it.agent.index() != session.agents.len());
@@ -75,6 +79,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Opened { session: key } => session.key.clone_from(key),
         Event::Configured { changes } => world::configure(session, changes),
         Event::Restarted => restart(session),
+        Event::Left => session.left = Some(session.seq),
         Event::Enqueued { message } => enqueue(session, message),
         Event::Merged { input, message } => merge(session, *input, message),
         Event::Edited { input, text } => edit(session, *input, text),
@@ -130,9 +135,10 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
 
 /// A delivery that was under way when the process died may have arrived.
 fn restart(session: &mut Session) {
-    for owed in session.owed.values_mut() {
+    let left = session.left.take();
+    for (key, owed) in &mut session.owed {
         if let Owed::Delivery(delivery) = owed {
-            delivery.resent = true;
+            delivery.resent |= left.is_none_or(|left| *key < left);
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum Event {
     Opened { session: String },
     Configured { changes: Vec<Change> },
     Restarted,
+    /// Nobody drives the session: what is started from here on is not begun before a restart.
+    Left,
 
     /// A message was admitted to the queue. The event's number is the input's id.
     Enqueued { message: Message },
@@ -125,6 +127,7 @@ impl Event {
             Event::Opened { .. }
             | Event::Configured { .. }
             | Event::Restarted
+            | Event::Left
             | Event::Enqueued { .. }
             | Event::Merged { .. }
             | Event::Edited { .. }

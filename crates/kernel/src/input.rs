@@ -20,6 +20,8 @@ pub enum Input {
     /// A new process took the session over, in this world. `captured` is what cut calls had
     /// printed. One input: what was cut is settled before the new world starts anything.
     Restarted { config: Box<Config>, captured: Vec<(Key, String)> },
+    /// Nobody drives the session from here on; it may still be told things.
+    Left,
 
     /// Somebody said something.
     Said(Message),

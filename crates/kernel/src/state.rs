@@ -40,6 +40,9 @@ pub struct Session {
     /// Providers that asked everybody to wait, and until when.
     pub(crate) rate_limits: BTreeMap<String, Time>,
     pub(crate) tree: Tree,
+    /// Since when nobody drives it.
+    #[serde(default)]
+    pub(crate) left: Option<Seq>,
     /// Agents that could go on if running calls gave back what is set aside for them.
     pub(crate) held: VecDeque<AgentId>,
 }
@@ -336,6 +339,12 @@ impl Session {
     #[must_use]
     pub fn seq(&self) -> Seq {
         self.seq
+    }
+
+    /// The moment of the last event.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     #[must_use]

@@ -51,6 +51,10 @@ impl Step<'_> {
         match input {
             Input::Configured(config) => self.configured(&config),
             Input::Restarted { config, captured } => self.restarted(&config, &captured),
+            Input::Left => {
+                self.left();
+                Ok(())
+            }
             Input::Said(message) => self.said(message),
             Input::Edited { input, text } => self.edited(input, text),
             Input::Dropped { input, by } => self.dropped(input, by),
@@ -65,7 +69,10 @@ impl Step<'_> {
             Input::Prepared { key, error } => self.prepared(key, error),
             Input::Delivered { key, error } => self.delivered(key, error),
             Input::Ticked => {
-                self.ticked();
+                // No deadline passes while nobody is there.
+                if self.session.left.is_none() {
+                    self.ticked();
+                }
                 Ok(())
             }
         }

@@ -142,7 +142,7 @@ impl Complaint {
                 format!("Session {session} is damaged."),
                 "locum run \"text\" in a new session; the old one was not changed".to_owned(),
             ),
-            Failed::Corrupt { .. } | Failed::Lost { .. } => (
+            Failed::Corrupt { .. } | Failed::Broken { .. } | Failed::Lost { .. } => (
                 "E113",
                 "The journal is damaged; nothing was changed or made anew.".to_owned(),
                 "put a backup in its place, or run with --data DIR".to_owned(),
@@ -165,6 +165,47 @@ impl Complaint {
             ),
         };
         Complaint { code, what, cause: chain(error), next, exit: DATA }
+    }
+
+    /// The session said no.
+    pub(crate) fn refused(session: &str, why: String) -> Complaint {
+        Complaint {
+            code: "E104",
+            what: format!("Session {session} did not take it."),
+            cause: why,
+            next: format!("locum agents -s {session}"),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn not_written(session: &str, why: String) -> Complaint {
+        Complaint {
+            code: "E110",
+            what: format!("Session {session} could not be written."),
+            cause: why,
+            next: "look at the disk, then try again".into(),
+            exit: DATA,
+        }
+    }
+
+    pub(crate) fn no_session_yet() -> Complaint {
+        Complaint {
+            code: "E120",
+            what: "There is no session yet.".into(),
+            cause: "Nothing was ever run in this data folder.".into(),
+            next: "locum demo, or locum run \"text\"".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn in_several(id: &str, sessions: &[&str]) -> Complaint {
+        Complaint {
+            code: "E121",
+            what: format!("{id} is open in {} sessions.", sessions.len()),
+            cause: sessions.join(", "),
+            next: format!("add -s {}", sessions.first().unwrap_or(&"KEY")),
+            exit: USAGE,
+        }
     }
 
     pub(crate) fn workspace(folder: &Path, error: &io::Error) -> Complaint {
@@ -211,13 +252,7 @@ impl Complaint {
                 next: "locum version, then install a newer one".into(),
                 exit: DATA,
             },
-            driver::Error::Refused { session, why } => Complaint {
-                code: "E104",
-                what: format!("Session {session} did not take the message."),
-                cause: why.to_string(),
-                next: "locum run \"text\"".into(),
-                exit: USAGE,
-            },
+            driver::Error::Refused { session, why } => Complaint::refused(session, why.to_string()),
         }
     }
 }

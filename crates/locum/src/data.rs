@@ -8,9 +8,14 @@ use locum_journal::Sqlite;
 
 use crate::complaint::Complaint;
 
-/// The folder, made if it is not there: the flag's, the environment's, or the platform's.
+/// The folder, there or not: the flag's, the environment's, or the platform's.
+pub(crate) fn place(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
+    flag.map(Path::to_owned).or_else(default).ok_or_else(Complaint::no_data_dir)
+}
+
+/// The same, made if it is not there.
 pub(crate) fn folder(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
-    let folder = flag.map(Path::to_owned).or_else(default).ok_or_else(Complaint::no_data_dir)?;
+    let folder = place(flag)?;
     let failed = |error| Complaint::data_dir(&folder, &error);
     fs::create_dir_all(&folder).map_err(failed)?;
     Ok(folder)

@@ -1,5 +1,8 @@
 //! The command line as typed.
 
+pub(crate) mod act;
+mod look;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +10,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use locum_kernel::{PolicyMode, Rule, RuleKind};
 
 use crate::rule;
+
+pub(crate) use look::{
+    Agents, Asks, By, Completions, Cost, Fork, Format, Logs, Look, Man, Queue, QueueAct, Replay,
+    Search, Sessions, SessionsAct, Show, Timeline,
+};
 
 #[derive(Debug, Parser)]
 #[command(name = "locum", about = "An agent runtime in which sub-agents are first-class")]
@@ -26,6 +34,10 @@ pub(crate) enum Command {
     /// One exchange without a face: waits for everybody, then exits
     #[command(alias = "exec")]
     Run(Box<Run>),
+    #[command(flatten)]
+    Act(act::Act),
+    #[command(flatten)]
+    Look(Look),
     /// Prints the version
     Version,
 }

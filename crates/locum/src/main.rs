@@ -1,13 +1,17 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
-//! In reading order: the flags, one headless run, what it prints, how it complains.
+//! In reading order: the flags, one headless run, what it prints, how it complains; whom a name
+//! means (`address`), and the commands that look at sessions (`look`).
 
-mod clean;
+mod act;
+mod address;
 mod complaint;
 mod data;
 mod flags;
+mod look;
 mod people;
 mod print;
+mod reach;
 mod rule;
 mod run;
 mod setup;
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
     match &flags.command {
         Command::Run(run) => run::run(run, flags.data.as_deref(), flags.plain),
+        Command::Act(act) => act::act(act, flags.data.as_deref()),
+        Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

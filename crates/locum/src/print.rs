@@ -13,8 +13,8 @@ use locum_runtime::driver::retell;
 use locum_runtime::line::{Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
 
-use crate::clean::clean;
 use crate::complaint::Complaint;
+use crate::look::text::clean;
 use crate::tree::Tree;
 
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use locum_journal::Journal;
 use locum_kernel::{Config, Input, Urgency};
 use locum_runtime::clock::{Clock, System};
+use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
 use locum_runtime::files::Files;
 use locum_runtime::line::{Body, Line, RunResult, Status};
@@ -18,6 +19,7 @@ use locum_runtime::tool::{Toolbox, Tools};
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::{Approvals, Run};
+use crate::look::Sight;
 use crate::people;
 use crate::print::{self, Source, Style};
 use crate::setup::Setup;
@@ -39,11 +41,12 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, C
 async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(System);
-    let journal: Arc<dyn Journal> = Arc::new(data::open(&data::folder(data)?)?);
-    let key = session_key(flags, journal.as_ref(), clock.as_ref())?;
+    let folder = data::folder(data)?;
+    let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
+    let key = session_key(flags, &folder, clock.as_ref())?;
     let root = workspace(flags)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
-    let open = Driver::open(&key, root.display().to_string(), world);
+    let open = Driver::open(&key, root.display().to_string(), world.clone());
     let mut driver = open.map_err(|error| Complaint::driver(&error))?;
     if flags.resume.is_some() || flags.again {
         check_resumable(&driver, &key, text.is_some())?;
@@ -67,7 +70,10 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     let printer = print::start(style(flags.json, plain), source)?;
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
-    let last = drive(&mut driver, &hands, approvals, config).await;
+    let desk = Desk { world, session: key, handle: driver.handle() };
+    let people = listen(driver.handle(), approvals, config);
+    let visitors = receive(&folder, desk);
+    let last = drive(&mut driver, &hands, approvals, people, visitors).await;
     // With the driver goes its feed, and the printer ends when it has printed everything.
     drop(driver);
     drop(printer.join());
@@ -98,21 +104,22 @@ async fn drive(
     driver: &mut Driver,
     hands: &Hands,
     approvals: Approvals,
-    config: Config,
+    people: impl Future<Output = Infallible>,
+    visitors: impl Future<Output = Infallible>,
 ) -> Result<Line, Complaint> {
     let until = match approvals {
         Approvals::Deny => Until::Rest,
         Approvals::Park => Until::Parked,
         Approvals::Stdio | Approvals::Ask => Until::Answered,
     };
-    let heard = listen(driver.handle(), approvals, config);
     let signal = tokio::select! {
         biased;
         signal = signal::caught() => signal.map_err(|error| Complaint::machine(&error))?,
         ended = driver.run(hands, until) => {
             return ended.map_err(|error| Complaint::driver(&error));
         }
-        never = heard => match never {},
+        never = people => match never {},
+        never = visitors => match never {},
     };
     let stopped = driver.stop(signal.exit_code()).await;
     stopped.map_err(|error| Complaint::driver(&error))
@@ -127,6 +134,18 @@ async fn listen(handle: Handle, approvals: Approvals, config: Config) -> Infalli
         Approvals::Deny | Approvals::Park => Ok(()),
     };
     std::future::pending().await
+}
+
+/// Lets other processes in for as long as the session is driven.
+#[cfg(unix)]
+async fn receive(folder: &Path, desk: Desk) -> Infallible {
+    match Door::open(folder) {
+        Ok(door) => door.serve(desk).await,
+        Err(error) => {
+            print::note(&format!("other terminals cannot reach this run: {error}"));
+            std::future::pending().await
+        }
+    }
 }
 
 /// Somebody can be asked only where there is somebody.
@@ -154,25 +173,16 @@ fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
     named.canonicalize().map_err(|error| Complaint::workspace(named, &error))
 }
 
-fn session_key(flags: &Run, journal: &dyn Journal, clock: &dyn Clock) -> Result<String, Complaint> {
+fn session_key(flags: &Run, folder: &Path, clock: &dyn Clock) -> Result<String, Complaint> {
     if flags.again {
-        let sessions = journal.sessions().map_err(|error| Complaint::journal(&error))?;
-        let mut newest = None;
-        for listed in sessions.into_iter().filter(|listed| listed.damaged.is_none()) {
-            let key = listed.session;
-            let entries = journal.tail(&key, locum_kernel::Seq(listed.last.0.saturating_sub(1)));
-            let at = entries.ok().and_then(|entries| entries.last().map(|entry| entry.at));
-            newest = newest.max(Some((at, key)));
-        }
-        let key = newest.map(|(_, key)| key);
-        return key.ok_or_else(|| Complaint::nothing_to_resume("", "There is no session yet."));
+        return Sight::open(Some(folder))?.find(None).map(|(key, _)| key);
     }
     let named = flags.session.as_ref().or(flags.resume.as_ref());
     Ok(named.cloned().unwrap_or_else(|| fresh_key(clock)))
 }
 
 /// The text to say; `-` stands for all of standard input.
-fn said(text: &str) -> Result<String, Complaint> {
+pub(crate) fn said(text: &str) -> Result<String, Complaint> {
     let text = match text {
         "-" => io::read_to_string(io::stdin()).map_err(|error| Complaint::stdin(&error))?,
         text => text.to_owned(),

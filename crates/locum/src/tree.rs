@@ -11,7 +11,7 @@ use locum_kernel::{State, Time};
 use locum_runtime::clock::Clock;
 use locum_runtime::line::{Body, Line};
 
-use crate::clean::{clean, row};
+use crate::look::text::{clean, row};
 use crate::print::{Face, line};
 use crate::terminal::hint;
 
@@ -88,8 +88,9 @@ impl Tree {
             let indent = "  ".repeat(shown.depth as usize + 1);
             let seconds = self.clock.now().since(shown.since) / 1_000;
             let word = shown.state.word();
-            let text = format!("{indent}{name}  {word}  {}  {}", clock(seconds), shown.doing);
-            let _ = writeln!(out, "{}", row(&text, width.saturating_sub(1)));
+            let text = format!("{name} {word} {} {}", clock(seconds), shown.doing);
+            let room = width.saturating_sub(indent.len() + 1);
+            let _ = writeln!(out, "{indent}{}", row(&text, room));
             lines += 1;
         }
         if busy.len() > ROWS_MAX {

@@ -33,7 +33,7 @@ use crate::live::{Feed, Reader};
 use crate::provider::Provider;
 use crate::tool::Toolbox;
 
-pub use open::{retell, take_alone};
+pub use open::{look, retell, take_alone};
 
 /// What a session needs around it.
 #[derive(Clone, Debug)]

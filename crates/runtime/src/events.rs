@@ -204,6 +204,7 @@ impl Teller {
             // The state of the agent tells these, or nobody needs to know; what was configured
             // was learned before the entry was told.
             Event::Configured { .. }
+            | Event::Left
             | Event::Moved { .. }
             | Event::Lined { .. }
             | Event::Held { .. }
@@ -380,6 +381,7 @@ fn word(event: &Event) -> &'static str {
         Event::Opened { .. } => "opened",
         Event::Configured { .. } => "configured",
         Event::Restarted => "restarted",
+        Event::Left => "left",
         Event::Enqueued { .. } | Event::Merged { .. } => "said",
         Event::Edited { .. } => "edited",
         Event::Moved { .. } => "moved",

@@ -4,10 +4,13 @@
 //! (what a tool is run with), [`files`] (tools that read), [`script`] (a model that answers from
 //! a file), [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line)
 //! (what is told to people and programs), [`events`] (how the journal becomes such lines),
-//! [`live`] (how readers get them), [`answer`] (what people's words mean).
+//! [`live`] (how readers get them), [`answer`] (what people's words mean), `door` (how other
+//! processes get in).
 
 pub mod answer;
 pub mod clock;
+#[cfg(unix)]
+pub mod door;
 pub mod driver;
 pub mod events;
 pub mod files;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use locum_journal::{Done, Error, Journal, Listed, Memory, Snapshot};
+use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot};
 use locum_kernel::{
     Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
     TreeLimits, Urgency,
@@ -110,6 +110,20 @@ impl Mortal {
     }
 }
 
+impl Records for Mortal {
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
+        self.journal.tail(session, after)
+    }
+
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
+        self.journal.newest_snapshot(session)
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, Error> {
+        self.journal.sessions()
+    }
+}
+
 impl Journal for Mortal {
     fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
         let nth = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
@@ -121,20 +135,8 @@ impl Journal for Mortal {
         done(if self.death == Death::After(nth) { died() } else { result });
     }
 
-    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
-        self.journal.tail(session, after)
-    }
-
     fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
         self.journal.snapshot(session, seq, bytes)
-    }
-
-    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
-        self.journal.newest_snapshot(session)
-    }
-
-    fn sessions(&self) -> Result<Vec<Listed>, Error> {
-        self.journal.sessions()
     }
 
     fn delete(&self, session: &str) -> Result<(), Error> {

@@ -176,6 +176,11 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Marks turn out to belong to nobody who is missed.
+    pub(super) fn keep_orphans(&mut self, lives: impl Fn(i64) -> bool) {
+        self.orphans.retain(|number, _| lives(*number));
+    }
+
     pub(super) fn has_orphans(&self) -> bool {
         !self.orphans.is_empty()
     }

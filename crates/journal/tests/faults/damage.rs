@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use locum_journal::{Error, Journal, Sqlite};
+use locum_journal::{Error, Journal, Records as _, Sqlite};
 use locum_kernel::{Entry, Seq};
 
 use crate::{Folder, Numbers, beside, entry, text};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use locum_journal::{Error, Journal, Sqlite};
+use locum_journal::{Error, Journal, Records as _, Sqlite};
 use locum_kernel::Seq;
 
 use crate::{Folder, entry};

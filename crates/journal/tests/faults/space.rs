@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use locum_journal::{Error, Journal, Sqlite};
+use locum_journal::{Error, Journal, Records as _, Sqlite};
 use locum_kernel::Seq;
 
 use crate::{Folder, entry, text};

@@ -2,6 +2,8 @@
 //! passes through [`settle`], so a waiting agent holds no slot and its clock stands still.
 //! Whose account it is, is an agent or `None`: the tree.
 
+use alloc::vec::Vec;
+
 use crate::{Account, AgentId, Breach, Mode, Session, Spend, Time, Timer, Usage};
 
 /// Brings slot, clock and timers of an agent in line with what it is doing now.
@@ -54,6 +56,21 @@ pub(super) fn give_up_slot(session: &mut Session, id: AgentId) {
     if core::mem::take(&mut session[id].slot) {
         session.slots.taken -= 1;
         session.slots.excused = session.slots.excused.min(session.slots.taken);
+    }
+}
+
+/// Time in which no process was there is nobody's active time.
+pub(super) fn stand_still(session: &mut Session, passed_ms: u64) {
+    if passed_ms == 0 {
+        return;
+    }
+    let agents = session.agents.iter().map(|agent| Some(agent.id));
+    for whose in agents.chain([None]).collect::<Vec<_>>() {
+        let clock = &account(session, whose).clock;
+        if let Some(since) = clock.running_since {
+            let since = Some(since.plus_ms(passed_ms));
+            adjust(session, whose, |account| account.clock.running_since = since);
+        }
     }
 }
 

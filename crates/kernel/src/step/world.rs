@@ -59,21 +59,30 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Told once: whoever writes after the first who found nobody there finds the same.
+    pub(super) fn left(&mut self) {
+        if self.session.left.is_none() {
+            self.emit(Event::Left);
+        }
+    }
+
     /// A cut model call is simply owed again. A cut tool is owed again only if running it twice
     /// is harmless, as declared then and now; otherwise nobody knows what it did, and the model
-    /// is told exactly that.
+    /// is told exactly that. What was started when nobody was there to run it has not been cut.
     pub(super) fn restarted(
         &mut self,
         config: &Config,
         captured: &[(Key, String)],
     ) -> Result<(), Refusal> {
         self.is_this_session(config)?;
+        let left = self.session.left;
         self.emit(Event::Restarted);
         let cut: Vec<(Key, AgentId, CallId)> = self
             .session
             .owed
             .iter()
             .filter_map(|(key, owed)| match owed {
+                Owed::Tool(..) if left.is_some_and(|left| *key > left) => None,
                 Owed::Tool(agent, call) => {
                     let harmless = may_run_again(&self.session[*agent], *call, config);
                     (!harmless).then_some((*key, *agent, *call))

@@ -23,6 +23,7 @@ macro_rules! words {
 words! { INPUTS, input(Input):
     Input::Configured(_) => "configured",
     Input::Restarted { .. } => "restarted",
+    Input::Left => "left",
     Input::Said(_) => "said",
     Input::Edited { .. } => "edited",
     Input::Dropped { .. } => "dropped",
@@ -52,6 +53,7 @@ words! { EVENTS, event(Event):
     Event::Opened { .. } => "opened",
     Event::Configured { .. } => "configured",
     Event::Restarted => "restarted",
+    Event::Left => "left",
     Event::Enqueued { .. } => "enqueued",
     Event::Merged { .. } => "merged",
     Event::Edited { .. } => "edited",

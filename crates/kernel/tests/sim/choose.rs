@@ -55,6 +55,7 @@ impl Chooser {
             81 => Act::DropInput(self.rng.index(4)),
             82 => Act::EditInput(self.rng.index(4)),
             83..=85 => Act::Echo(self.rng.index(64)),
+            86 if self.rng.below(3) == 0 => Act::Leave,
             86..=88 => Act::Crash { lost: self.rng.below(2) == 0 },
             89 => {
                 let audience = *self.rng.pick(&[Audience::Present, Audience::Absent]);

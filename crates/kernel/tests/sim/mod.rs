@@ -59,6 +59,9 @@ fn live(world: &mut World, chooser: &mut Chooser, acts: &mut Vec<Act>) -> Result
 
 /// Whatever has happened, it must come to rest.
 fn settle(world: &mut World) -> Result<(), String> {
+    if world.away {
+        world.perform(&Act::Crash { lost: false })?;
+    }
     for _ in 0..TIRED {
         world.is_stuck()?;
         let Some(act) = wind_down(world) else { break };

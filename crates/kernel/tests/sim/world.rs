@@ -34,6 +34,8 @@ pub(crate) enum Act {
     Crash {
         lost: bool,
     },
+    /// The process dies, and nobody takes over yet; people may still write to the session.
+    Leave,
 }
 
 pub(crate) struct World {
@@ -49,6 +51,8 @@ pub(crate) struct World {
     /// Keys that were answered or dropped.
     pub(crate) old_keys: Vec<Key>,
     lose_next: bool,
+    /// Nobody drives the session.
+    pub(crate) away: bool,
     steps: u64,
 }
 
@@ -66,6 +70,7 @@ impl World {
             running: BTreeMap::new(),
             old_keys: Vec::new(),
             lose_next: false,
+            away: false,
             steps: 0,
         };
         let config = Box::new(world.config.clone());
@@ -148,6 +153,14 @@ impl World {
                 Ok(())
             }
             Act::Crash { lost: false } => self.crash(),
+            Act::Leave => {
+                self.lose_next = false;
+                self.old_keys.extend(self.running.keys());
+                self.running.clear();
+                self.laws.crashed();
+                self.away = true;
+                self.input(Input::Left)
+            }
         }
     }
 
@@ -175,7 +188,7 @@ impl World {
         let Some(key) = self.old_keys.get(nth % self.old_keys.len().max(1)).copied() else {
             return Ok(());
         };
-        if self.running.contains_key(&key) {
+        if self.away || self.running.contains_key(&key) {
             return Ok(());
         }
         let before = self.session.seq();
@@ -253,6 +266,9 @@ impl World {
 
     /// Starts what is owed and not running, drops what runs and is no longer owed.
     fn reconcile(&mut self) -> Result<(), String> {
+        if self.away {
+            return Ok(());
+        }
         let wanted: BTreeMap<Key, Effect> =
             owed(&self.session).into_iter().map(|effect| (effect.key(), effect)).collect();
         let gone: Vec<Key> =
@@ -288,6 +304,7 @@ impl World {
         self.old_keys.extend(self.running.keys());
         self.running.clear();
         self.laws.crashed();
+        self.away = false;
         let config = Box::new(self.config.clone());
         self.input(Input::Restarted { config, captured: Vec::new() })
     }

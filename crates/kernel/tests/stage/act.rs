@@ -30,6 +30,7 @@ impl Stage {
                 let captured = rest.strip_prefix("captured ").map(text).transpose()?;
                 return Ok(self.crash(captured.as_deref()));
             }
+            "leave" => return Ok(self.input(Input::Left)),
             "sent" => {
                 let error = rest.strip_prefix("error ").map(text).transpose()?;
                 let key = self.owed_key(|effect| matches!(effect, Effect::Deliver { .. }))?;

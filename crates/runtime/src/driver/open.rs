@@ -1,7 +1,7 @@
-//! How a session is opened: its newest snapshot, then every entry after it. Also the two things
-//! that can be done with a session nobody drives: hear a line again, and take one input.
+//! How a session is opened: its newest snapshot, then every entry after it. Also what
+//! can be done with a session nobody drives: look at it, hear its lines again, take one input.
 
-use locum_journal::Journal;
+use locum_journal::{Journal, Records};
 use locum_kernel::{Entry, Input, Seq, Session, Time, VERSION, fold, step};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -74,15 +74,15 @@ impl Driver {
 }
 
 /// The session, who tells of it, and how many entries were folded.
-fn unfold(journal: &dyn Journal, key: &str) -> Result<(Session, Teller, u32), Error> {
-    let kept = journal.newest_snapshot(key)?;
+fn unfold(records: &dyn Records, key: &str) -> Result<(Session, Teller, u32), Error> {
+    let kept = records.newest_snapshot(key)?;
     let kept = kept.and_then(|kept| serde_json::from_slice::<Kept>(&kept.bytes).ok());
     let (mut session, mut teller) = match kept.filter(|kept| kept.format == FORMAT) {
         Some(kept) => (kept.session, kept.teller),
         None => (Session::new(), Teller::default()),
     };
     let mut entries = 0;
-    for entry in journal.tail(key, session.seq())? {
+    for entry in records.tail(key, session.seq())? {
         told(&mut session, &mut teller, key, &entry)?;
         entries += 1;
     }
@@ -102,12 +102,12 @@ fn told(
 /// Folds a session from its beginning, and shows each entry with the session after it and the
 /// lines it told.
 pub fn retell(
-    journal: &dyn Journal,
+    records: &dyn Records,
     key: &str,
     mut show: impl FnMut(&Session, &Entry, Vec<Line>) -> bool,
 ) -> Result<Session, Error> {
     let (mut session, mut teller) = (Session::new(), Teller::default());
-    for entry in journal.load(key)? {
+    for entry in records.load(key)? {
         let lines = told(&mut session, &mut teller, key, &entry)?;
         if !show(&session, &entry, lines) {
             break;
@@ -116,17 +116,27 @@ pub fn retell(
     Ok(session)
 }
 
+/// The session as it is now. An unknown one is as before its first event.
+pub fn look(records: &dyn Records, key: &str) -> Result<Session, Error> {
+    unfold(records, key).map(|(session, ..)| session)
+}
+
 /// Takes one input in a session nobody drives. It is safe when this returns; what it makes owed
-/// is done when somebody opens the session to drive it.
+/// is begun by whoever drives the session next, which is why the session is told first that
+/// nobody is there.
 pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> Result<Seq, Error> {
     let (mut session, ..) = unfold(journal, key)?;
-    let before = session.seq();
     let refused = |why| Error::Refused { session: key.to_owned(), why };
-    let events = step(&mut session, at, input).map_err(refused)?;
-    if events.is_empty() {
-        return Ok(before);
+    // What is refused is not worth a word in the journal.
+    step(&mut session.clone(), at, input.clone()).map_err(refused)?;
+    let mut taken = session.seq();
+    for input in [Input::Left, input] {
+        let before = session.seq();
+        let events = step(&mut session, at, input).map_err(refused)?;
+        if !events.is_empty() {
+            taken = Seq(before.0 + 1);
+            journal.append(key, before, &Entry { v: VERSION, seq: taken, at, events })?;
+        }
     }
-    let seq = Seq(before.0 + 1);
-    journal.append(key, before, &Entry { v: VERSION, seq, at, events })?;
-    Ok(seq)
+    Ok(taken)
 }

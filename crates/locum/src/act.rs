@@ -1,0 +1,176 @@
+//! What people do from another terminal: say, allow, deny, answer, cancel, continue, and change
+//! what waits in the queue. Each is one input of a session, safe when the command returns.
+
+use std::path::Path;
+
+use locum_kernel::{Ask, Command, Input, InputId, Message, Scope, Session, To, Urgency, Verdict};
+use locum_runtime::answer;
+
+use crate::address;
+use crate::complaint::Complaint;
+use crate::data;
+use crate::flags::act::{Act, Requeue, Send};
+use crate::look::Sight;
+use crate::people::{me, message};
+use crate::print::line;
+use crate::reach::{Reached, reach};
+use crate::run::said;
+
+pub(crate) fn act(act: &Act, data: Option<&Path>) -> Result<u8, Complaint> {
+    let folder = data::folder(data)?;
+    match act {
+        Act::Send(send) => say(&folder, send),
+        Act::Approve(it) => {
+            let scope = it.scope.into();
+            settle(&folder, it.session.key.as_deref(), &it.ids, &|ask| allow(ask, scope))
+        }
+        Act::Deny(it) => settle(&folder, it.session.key.as_deref(), &it.ids, &|_| {
+            answer::deny(it.message.clone())
+        }),
+        Act::Answer(it) => {
+            let ids = std::slice::from_ref(&it.id);
+            let words = |ask: &Ask| answer::words(&ask.kind, it.text.clone());
+            settle(&folder, it.session.key.as_deref(), ids, &words)
+        }
+        Act::Cancel(it) => {
+            let session = session(&folder, it.session.key.as_deref())?;
+            let agent = address::agent(&session, &it.agent)?;
+            let why = it.message.clone().unwrap_or_else(|| "cancelled by the user".into());
+            let path = session.path(agent);
+            command(
+                &folder,
+                &session,
+                Command::Cancel { agent, why },
+                &format!("{path} is stopped"),
+            )
+        }
+        Act::Continue(it) => {
+            let session = session(&folder, it.session.key.as_deref())?;
+            let agent = address::agent(&session, &it.agent)?;
+            let (text, path) = (it.text.clone(), session.path(agent));
+            command(
+                &folder,
+                &session,
+                Command::Continue { agent, text },
+                &format!("{path} goes on"),
+            )
+        }
+    }
+}
+
+/// Changes what waits in a session's queue.
+pub(crate) fn requeue(
+    change: &Requeue,
+    key: Option<&str>,
+    data: Option<&Path>,
+) -> Result<(), Complaint> {
+    let folder = data::folder(data)?;
+    let session = session(&folder, key)?;
+    let (input, told) = match change {
+        Requeue::Edit { input, text } => {
+            (Input::Edited { input: waiting(input)?, text: text.clone() }, "changed")
+        }
+        Requeue::Rm { input } => (Input::Dropped { input: waiting(input)?, by: me() }, "dropped"),
+        Requeue::Move { input, before } => {
+            let before = before.as_deref().map(waiting).transpose()?;
+            (Input::Moved { input: waiting(input)?, before }, "moved")
+        }
+    };
+    reach(&folder, session.key(), &input)?;
+    line(told);
+    Ok(())
+}
+
+fn waiting(text: &str) -> Result<InputId, Complaint> {
+    let number = text.strip_prefix('i').unwrap_or(text).parse().map(InputId);
+    number.map_err(|_| Complaint::usage(&format!("{text:?} is no input; locum queue lists them")))
+}
+
+fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
+    let (to, text) = match &send.words[..] {
+        [to, text] if to.starts_with('@') => (Some(to.as_str()), text),
+        [text] => (None, text),
+        _ => return Err(Complaint::usage("the text must be one argument: quote it")),
+    };
+    let session = session(folder, send.session.key.as_deref())?;
+    let urgency = match (send.steer, send.interrupt) {
+        (true, _) => Urgency::Steer,
+        (_, true) => Urgency::Interrupt,
+        (false, false) => Urgency::Queue,
+    };
+    let to = to.map_or(Ok(To::Floor), |name| address::agent(&session, name).map(To::Agent))?;
+    let external_id = send.id.clone();
+    let said = Message { to, external_id, ..message(said(text)?, urgency) };
+    let reached = reach(folder, session.key(), &Input::Said(said))?;
+    line(&format!("received as i{}", reached.seq().0));
+    go_on(&session, reached);
+    Ok(0)
+}
+
+fn allow(ask: &Ask, scope: Scope) -> Verdict {
+    answer::allow(&ask.kind, scope, None)
+}
+
+/// Answers asks, each where it is.
+fn settle(
+    folder: &Path,
+    key: Option<&str>,
+    ids: &[String],
+    verdict: &dyn Fn(&Ask) -> Verdict,
+) -> Result<u8, Complaint> {
+    for id in ids {
+        let session = whose(folder, key, id)?;
+        let wanted = address::ask(&session, id)?;
+        let Some(ask) = session.asks().find(|ask| ask.id == wanted) else { continue };
+        let verdict = verdict(ask);
+        let told = format!("{} of {} {}", ask.id, session.path(ask.agent), verdict.word());
+        let input = Input::Answered { ask: ask.id, verdict, by: me(), digest: None };
+        let reached = reach(folder, session.key(), &input)?;
+        line(&told);
+        go_on(&session, reached);
+    }
+    Ok(0)
+}
+
+fn command(
+    folder: &Path,
+    session: &Session,
+    command: Command,
+    told: &str,
+) -> Result<u8, Complaint> {
+    let reached = reach(folder, session.key(), &Input::Commanded { by: me(), command })?;
+    line(told);
+    go_on(session, reached);
+    Ok(0)
+}
+
+/// A session nobody drives waits for somebody to do so.
+fn go_on(session: &Session, reached: Reached) {
+    match reached {
+        Reached::Running(_) => {}
+        Reached::Resting(_) => line(&format!("do: locum run --resume {}", session.key())),
+    }
+}
+
+/// The session that is meant: the one named, or the one written last.
+fn session(folder: &Path, key: Option<&str>) -> Result<Session, Complaint> {
+    Sight::open(Some(folder))?.find(key).map(|(_, session)| session)
+}
+
+/// The session with this open ask. Ids are counted in each session, so two may have the same.
+fn whose(folder: &Path, key: Option<&str>, id: &str) -> Result<Session, Complaint> {
+    if key.is_some() {
+        return session(folder, key);
+    }
+    let all = Sight::open(Some(folder))?.all()?.into_iter();
+    let has = |session: &Session| session.asks().any(|ask| ask.id.to_string() == id);
+    let mut found: Vec<Session> = all.filter_map(|seen| seen.session.ok()).filter(has).collect();
+    match found.len() {
+        0 => session(folder, None),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let keys: Vec<&str> = found.iter().map(Session::key).collect();
+            Err(Complaint::in_several(id, &keys))
+        }
+    }
+}

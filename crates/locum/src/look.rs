@@ -1,0 +1,199 @@
+//! Commands that look at sessions. They take no lock: they work beside a locum that runs, and
+//! when none does. (`sessions rm` and `fork` write, and take it.)
+//!
+//! In reading order: what all of them share (here), how things look (`text`), what to do next
+//! (`next`), then a file for each command.
+
+mod agents;
+mod asks;
+mod context;
+mod cost;
+mod export;
+mod fork;
+mod list;
+mod logs;
+mod man;
+mod next;
+mod queue;
+mod replay;
+mod search;
+mod sessions;
+mod show;
+pub(crate) mod text;
+mod timeline;
+mod transcript;
+
+use std::path::Path;
+
+use locum_journal::{Onlooker, Records as _, Sqlite};
+use locum_kernel::{Entry, Event, Row, Seq, Session, fold};
+use locum_runtime::clock::rfc3339;
+use locum_runtime::driver;
+use serde_json::{Value, json};
+
+use crate::complaint::Complaint;
+use crate::flags::Look;
+use crate::{address, data, print};
+
+pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
+    match look {
+        Look::Sessions(flags) => sessions::run(flags, data)?,
+        Look::Agents(flags) => agents::run(flags, &Sight::open(data)?)?,
+        Look::Show(flags) => show::run(flags, &Sight::open(data)?)?,
+        Look::Logs(flags) => logs::run(flags, &Sight::open(data)?)?,
+        Look::Asks(flags) => asks::run(flags, &Sight::open(data)?)?,
+        Look::Queue(flags) => queue::run(flags, data)?,
+        Look::Replay(flags) => replay::run(flags, &Sight::open(data)?)?,
+        Look::Fork(flags) => fork::run(flags, data)?,
+        Look::Search(flags) => search::run(flags, &Sight::open(data)?)?,
+        Look::Cost(flags) => cost::run(flags, &Sight::open(data)?)?,
+        Look::Timeline(flags) => timeline::run(flags, &Sight::open(data)?)?,
+        Look::Completions(flags) => man::completions(flags),
+        Look::Man(flags) => man::pages(flags)?,
+    }
+    Ok(0)
+}
+
+/// All sessions, as far as they can be read.
+pub(crate) struct Sight {
+    records: Onlooker,
+}
+
+/// A session that can be looked at, or why it cannot.
+pub(crate) struct Seen {
+    key: String,
+    last: Seq,
+    pub(crate) session: Result<Session, String>,
+}
+
+impl Sight {
+    pub(crate) fn open(data: Option<&Path>) -> Result<Sight, Complaint> {
+        let path = data::journal_file(&data::place(data)?);
+        let records = Sqlite::look(&path).map_err(|error| Complaint::journal(&error))?;
+        Ok(Sight { records })
+    }
+
+    /// Every session, the one written to last first; damaged ones at the end.
+    pub(crate) fn all(&self) -> Result<Vec<Seen>, Complaint> {
+        let listed = self.records.sessions().map_err(|error| Complaint::journal(&error))?;
+        let mut all = Vec::new();
+        for one in listed {
+            let session = match one.damaged {
+                Some(why) => Err(why),
+                None => damage_apart(driver::look(&self.records, &one.session))?,
+            };
+            all.push(Seen { key: one.session, last: one.last, session });
+        }
+        all.sort_by_key(|seen| std::cmp::Reverse(seen.session.as_ref().ok().map(Session::now)));
+        Ok(all)
+    }
+
+    /// The keys of sessions that can be read: one, if it is named, or all, the newest first.
+    fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Complaint> {
+        if let Some(key) = named {
+            self.session(key)?;
+            return Ok(vec![key.to_owned()]);
+        }
+        let whole = self.all()?.into_iter().filter(|seen| seen.session.is_ok());
+        Ok(whole.map(|seen| seen.key).collect())
+    }
+
+    /// The session of this name, or the one written to last.
+    pub(crate) fn find(&self, named: Option<&str>) -> Result<(String, Session), Complaint> {
+        if let Some(key) = named {
+            return Ok((key.to_owned(), self.session(key)?));
+        }
+        let newest = self.all()?.into_iter().find_map(|seen| Some((seen.key, seen.session.ok()?)));
+        newest.ok_or_else(Complaint::no_session_yet)
+    }
+
+    fn session(&self, key: &str) -> Result<Session, Complaint> {
+        let session = driver::look(&self.records, key);
+        let session = session.map_err(|error| Complaint::driver(&error))?;
+        if session.seq() > Seq(0) {
+            return Ok(session);
+        }
+        Err(self.unknown(key)?)
+    }
+
+    fn unknown(&self, key: &str) -> Result<Complaint, Complaint> {
+        let listed = self.records.sessions().map_err(|error| Complaint::journal(&error))?;
+        let names: Vec<String> = listed.into_iter().map(|one| one.session).collect();
+        Ok(address::no_session(key, &names))
+    }
+
+    /// Folds a session from its beginning, and shows each entry with the session after it.
+    fn walk(
+        &self,
+        key: &str,
+        mut show: impl FnMut(&Session, &Entry),
+    ) -> Result<Session, Complaint> {
+        let entries = self.records.load(key).map_err(|error| Complaint::journal(&error))?;
+        let mut session = Session::new();
+        for entry in &entries {
+            fold(&mut session, entry).map_err(|why| {
+                Complaint::driver(&driver::Error::Unfoldable { session: key.to_owned(), why })
+            })?;
+            show(&session, entry);
+        }
+        match session.seq() {
+            Seq(0) => Err(self.unknown(key)?),
+            _ => Ok(session),
+        }
+    }
+}
+
+/// A session that is damaged, or newer than this program, is no reason not to show the others.
+fn damage_apart<T>(result: Result<T, driver::Error>) -> Result<Result<T, String>, Complaint> {
+    use locum_journal::Error as Failed;
+    match result {
+        Ok(it) => Ok(Ok(it)),
+        Err(driver::Error::Journal(Failed::Damaged { why, .. })) => Ok(Err(why)),
+        Err(driver::Error::Journal(Failed::Unreadable { source, .. })) => {
+            Ok(Err(source.to_string()))
+        }
+        Err(driver::Error::Unfoldable { why, .. }) => Ok(Err(why.to_string())),
+        Err(error) => Err(Complaint::driver(&error)),
+    }
+}
+
+/// The events of an entry with their numbers.
+fn numbered(entry: &Entry) -> impl Iterator<Item = (Seq, &Event)> {
+    (entry.seq.0..).map(Seq).zip(&entry.events)
+}
+
+fn show_json(value: &Value) {
+    print::line(&text::json(value));
+}
+
+/// An agent as JSON tells of it everywhere.
+fn agent_json(session: &str, row: &Row) -> Value {
+    json!({
+        "session": session,
+        "id": row.id.to_string(),
+        "path": row.path,
+        "label": row.label,
+        "parent": row.parent.map(|id| id.to_string()),
+        "definition": row.definition,
+        "mode": row.mode,
+        "depth": row.depth,
+        "state": row.state,
+        "attention": {
+            "required": row.attention.required,
+            "kind": row.attention.kind,
+            "since": rfc3339(row.attention.since),
+            "sentence": row.attention.sentence,
+            "action": row.attention.action,
+        },
+        "next": next::of_agent(session, row),
+        "lease": row.lease,
+        "position": row.position,
+        "latest": row.latest,
+        "turns": row.turns,
+        "calls": row.calls,
+        "own_usd": text::usd(row.own_micro_usd, !row.unpriced),
+        "tree_usd": text::usd(row.tree_micro_usd, !row.tree_unpriced),
+        "active_ms": row.active_ms,
+        "result": row.result,
+    })
+}

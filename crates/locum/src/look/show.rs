@@ -1,0 +1,168 @@
+//! `locum show`: one agent in full, folded out of the journal.
+
+use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why, view};
+use locum_runtime::clock::{Clock as _, System};
+use serde_json::{Value, json};
+
+use super::{Sight, agent_json, next, show_json, text};
+use crate::address;
+use crate::complaint::Complaint;
+use crate::flags::Show;
+use crate::print;
+
+/// What only the journal still knows of an agent.
+#[derive(Default)]
+struct Past {
+    spawn: Option<Box<Spawn>>,
+    brief: Option<String>,
+    result: Option<String>,
+    receipt: Option<Box<Receipt>>,
+}
+
+pub(super) fn run(flags: &Show, sight: &Sight) -> Result<(), Complaint> {
+    let (key, session) = sight.find(flags.place.session.as_deref())?;
+    let id = address::agent(&session, &flags.agent)?;
+    let mut past = Past::default();
+    let session = sight.walk(&key, |_, entry| {
+        entry.events.iter().for_each(|event| past.learn(id, event));
+    })?;
+    let rows = view(&session, System.now()).agents;
+    let Some(row) = rows.iter().find(|row| row.id == id) else { return Ok(()) };
+    let children: Vec<&Row> = rows.iter().filter(|row| row.parent == Some(id)).collect();
+    if flags.place.json {
+        show_json(&to_json(&key, row, &past, &children));
+    } else {
+        print::line(&to_text(&key, row, &past, &children));
+    }
+    Ok(())
+}
+
+impl Past {
+    fn learn(&mut self, id: AgentId, event: &Event) {
+        if let Event::Spawned(spawn) = event
+            && spawn.agent == id
+        {
+            self.spawn = Some(spawn.clone());
+        } else if let Event::Heard { agent, note } = event
+            && *agent == id
+        {
+            // Main has no brief: what it was first asked is the next best.
+            let first = note.source == Source::Brief || self.brief.is_none();
+            self.brief = if first { Some(note.text.clone()) } else { self.brief.take() };
+        } else if let Event::Ended { agent, result, receipt } = event
+            && *agent == id
+        {
+            (self.result, self.receipt) = (Some(result.clone()), Some(receipt.clone()));
+        }
+    }
+}
+
+fn to_json(key: &str, row: &Row, past: &Past, children: &[&Row]) -> Value {
+    let mut value = agent_json(key, row);
+    value["model"] = json!(past.spawn.as_ref().map(|spawn| &spawn.model));
+    value["limits"] = json!(past.spawn.as_ref().map(|spawn| &spawn.limits));
+    value["brief"] = json!(past.brief);
+    value["result"] = json!(past.result.as_ref().or(row.result.as_ref()));
+    value["receipt"] = json!(past.receipt);
+    let child =
+        |row: &&Row| json!({ "id": row.id.to_string(), "path": row.path, "state": row.state });
+    value["children"] = children.iter().map(child).collect();
+    value
+}
+
+fn to_text(key: &str, row: &Row, past: &Past, children: &[&Row]) -> String {
+    let mut lines = Vec::new();
+    let mut say = |name: &str, what: String| lines.push(format!("{name:<11}{what}"));
+    say("agent", format!("{} {}", row.id, text::row(&row.path, 300)));
+    say("session", text::row(key, 200));
+    say("definition", text::row(&row.definition, 200));
+    if let Some(spawn) = &past.spawn {
+        say("model", text::row(&spawn.model, 200));
+    }
+    say("mode", format!("{:?}", row.mode).to_lowercase());
+    say("state", row.state.word().to_owned());
+    say("what", text::row(&row.attention.sentence, 500));
+    if let Some(next) = next::of_agent(key, row).filter(|_| row.result.is_none()) {
+        say("do", next);
+    }
+    say("spent", spent(row, past));
+    let tree = text::money(row.tree_micro_usd, !row.tree_unpriced);
+    say("with below", tree);
+    for child in children {
+        let path = text::row(&child.path, 300);
+        say("child", format!("{} {path} {}", child.id, child.state.word()));
+    }
+    let result = past.result.as_ref().or(row.result.as_ref());
+    for (name, what) in [("brief", &past.brief.as_ref()), ("result", &result)] {
+        if let Some(what) = what {
+            lines.push(format!("{name}\n{}", text::block(what, "  ")));
+        }
+    }
+    if let Some(receipt) = &past.receipt {
+        lines.push(format!("receipt\n{}", shown(receipt)));
+    }
+    lines.join("\n")
+}
+
+/// What was used, and of how much where there is a limit.
+fn spent(row: &Row, past: &Past) -> String {
+    let limits = past.spawn.as_ref().map(|spawn| spawn.limits.clone()).unwrap_or_default();
+    let of = |used: String, max: Option<String>| match max {
+        Some(max) => format!("{used} of {max}"),
+        None => used,
+    };
+    let turns = of(row.turns.to_string(), limits.turns_max.map(|max| max.to_string()));
+    let money = text::money(row.own_micro_usd, !row.unpriced);
+    let money = of(money, limits.micro_usd_max.map(|max| text::money(max, true)));
+    let active = of(text::span(row.active_ms), limits.active_ms_max.map(text::span));
+    format!("{turns} turns, {} calls, {money}, {active} active", row.calls)
+}
+
+fn shown(receipt: &Receipt) -> String {
+    let Receipt { outcome, why, by, tally, .. } = receipt;
+    let why = match why {
+        Why::Completed => "completed".to_owned(),
+        Why::Spoke => "spoke, and nobody waited to be asked".to_owned(),
+        Why::EndedByPerson => "ended by a person".to_owned(),
+        Why::Limit(what) => format!("limit: {what}"),
+        Why::Model(what) => format!("the model failed: {what}"),
+        Why::Setup(what) => format!("setup failed: {what}"),
+        Why::Stopped(what) => format!("stopped: {what}"),
+        Why::ParentEnded => "the agent above it ended first".to_owned(),
+    };
+    let usage = &tally.usage;
+    let mut lines = vec![
+        format!(
+            "  {}: {}, by {}",
+            outcome.word(),
+            text::row(&why, 300),
+            text::row(&by.to_string(), 100)
+        ),
+        format!(
+            "  {} turns, {} calls, {} denied, {} agents made",
+            tally.turns, tally.calls, tally.denied, tally.spawned
+        ),
+        format!("  {} tokens in, {} out, {} cached", usage.input, usage.output, usage.cached),
+        format!(
+            "  {} own, {} with everyone below, {} active",
+            text::money(tally.micro_usd, tally.unpriced == 0),
+            text::money(receipt.tree_micro_usd, receipt.unpriced == 0),
+            text::span(receipt.active_ms),
+        ),
+    ];
+    if receipt.children_pending > 0 || receipt.unread > 0 {
+        let (children, unread) = (receipt.children_pending, receipt.unread);
+        lines
+            .push(format!("  {children} children had not returned, {unread} messages were unread"));
+    }
+    lines.extend(tally.deeds.iter().map(|deed| match deed {
+        Deed::Ran { argv, exit } => format!("  ran {} (exit {exit})", text::row(argv, 300)),
+        Deed::Changed { path, change, .. } => {
+            format!("  {} {}", text::row(change, 50), text::row(path, 300))
+        }
+    }));
+    if tally.deeds_more > 0 {
+        lines.push(format!("  and {} more", tally.deeds_more));
+    }
+    lines.join("\n")
+}

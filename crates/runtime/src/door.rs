@@ -1,0 +1,164 @@
+//! The way in for other processes while this one holds the journal: a socket in the data folder.
+//! Whoever may write there may speak; one JSON line in, one line back once it is safe.
+//!
+//! Only what people do comes through the door. Looking needs no door: the journal can be read by
+//! anybody at any time.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use locum_kernel::{Input, Seq};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+use crate::driver::{Closed, Error, Handle, World, take_alone};
+
+/// More than the largest message, and no more.
+const LINE_BYTES_MAX: u64 = 4 << 20;
+
+/// Something for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Knock {
+    pub session: String,
+    pub input: Input,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It is safe, from this event on.
+    Taken(Seq),
+    Refused(String),
+    /// The session is being closed: try the journal itself.
+    Closed,
+    Failed(String),
+}
+
+/// Where the door of a data folder is.
+#[must_use]
+pub fn path(folder: &Path) -> PathBuf {
+    folder.join("door")
+}
+
+#[derive(Debug)]
+pub struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// Who is behind the door: one session is driven, the others only keep what they are told.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    pub world: World,
+    pub session: String,
+    pub handle: Handle,
+}
+
+impl Door {
+    /// Only for whoever holds the journal: a door left by somebody who died is taken away.
+    pub fn open(folder: &Path) -> io::Result<Door> {
+        let path = path(folder);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        only_for_me(&path)?;
+        Ok(Door { listener, path })
+    }
+
+    /// Lets everybody in, for as long as this is waited for.
+    pub async fn serve(&self, desk: Desk) -> Infallible {
+        let desk = Arc::new(desk);
+        let mut visits = JoinSet::new();
+        loop {
+            tokio::select! {
+                visitor = self.listener.accept() => {
+                    // One who left before coming in is nobody's trouble.
+                    if let Ok((stream, _)) = visitor {
+                        visits.spawn(receive(stream, Arc::clone(&desk)));
+                    }
+                }
+                Some(_) = visits.join_next() => {}
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // Left behind, it only makes the next who knocks look at the journal first.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn only_for_me(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+}
+
+/// A visitor may ask for several things, one after another.
+async fn receive(mut stream: UnixStream, desk: Arc<Desk>) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut reader = BufReader::new(reader);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let reply = match serde_json::from_str(&line) {
+            Ok(knock) => hear(&desk, knock).await,
+            Err(error) => Reply::Refused(format!("not understood: {error}")),
+        };
+        let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+        bytes.push(b'\n');
+        writer.write_all(&bytes).await?;
+    }
+}
+
+async fn hear(desk: &Desk, Knock { session, input }: Knock) -> Reply {
+    if !is_for_people(&input) {
+        return Reply::Refused("only what people do comes through the door".into());
+    }
+    if session != desk.session {
+        let World { journal, clock } = &desk.world;
+        return match take_alone(journal.as_ref(), &session, clock.now(), input) {
+            Ok(seq) => Reply::Taken(seq),
+            Err(Error::Refused { why, .. }) => Reply::Refused(why.to_string()),
+            Err(error) => Reply::Failed(error.to_string()),
+        };
+    }
+    match desk.handle.post(input).await {
+        Ok(Ok(seq)) => Reply::Taken(seq),
+        Ok(Err(why)) => Reply::Refused(why.to_string()),
+        Err(Closed) => Reply::Closed,
+    }
+}
+
+/// What the world owes is never told by a stranger.
+fn is_for_people(input: &Input) -> bool {
+    match input {
+        Input::Said(_)
+        | Input::Edited { .. }
+        | Input::Dropped { .. }
+        | Input::Moved { .. }
+        | Input::Answered { .. }
+        | Input::Commanded { .. } => true,
+        Input::Configured(_)
+        | Input::Restarted { .. }
+        | Input::Left
+        | Input::Replied { .. }
+        | Input::Failed { .. }
+        | Input::Ran { .. }
+        | Input::Prepared { .. }
+        | Input::Delivered { .. }
+        | Input::Ticked => false,
+    }
+}
