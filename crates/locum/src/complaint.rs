@@ -10,6 +10,7 @@ use locum_runtime::{driver, script};
 
 /// The exit codes of the command line, by what they mean.
 const USAGE: u8 = 2;
+const NETWORK: u8 = 6;
 const DATA: u8 = 7;
 
 #[derive(Debug)]
@@ -29,11 +30,14 @@ impl Complaint {
     }
 
     pub(crate) fn usage(text: &str) -> Complaint {
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: locum "));
+        let word = usage.and_then(|usage| usage.split(' ').next());
+        let command = word.filter(|word| word.starts_with(char::is_alphabetic)).unwrap_or("run");
         Complaint {
             code: "E100",
             what: "The command line makes no sense.".into(),
             cause: text.trim_start_matches("error: ").to_owned(),
-            next: "locum run --help".into(),
+            next: format!("locum {command} --help"),
             exit: USAGE,
         }
     }
@@ -73,6 +77,16 @@ impl Complaint {
             cause: cause.into(),
             next: format!("locum run \"text\" -s {key} -m script:FILE"),
             exit: USAGE,
+        }
+    }
+
+    pub(crate) fn listen(address: &str, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: format!("Nobody can listen on {address}."),
+            cause: error.to_string(),
+            next: "locum script-server FILE --listen 127.0.0.1:0".into(),
+            exit: NETWORK,
         }
     }
 
@@ -220,7 +234,7 @@ impl Complaint {
 
     pub(crate) fn output(file: &Path, error: &io::Error) -> Complaint {
         Complaint {
-            code: "E106",
+            code: "E107",
             what: format!("The final text could not be written to {}.", file.display()),
             cause: error.to_string(),
             next: "locum sessions show KEY has it".into(),

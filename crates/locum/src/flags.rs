@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Act(act::Act),
     #[command(flatten)]
     Look(Look),
+    /// Serves a scripted model to other programs, in the words of real providers
+    ScriptServer(ScriptServer),
     /// Prints the version
     Version,
 }
@@ -108,6 +110,16 @@ pub(crate) struct Bounds {
     /// Agents that may be active beside the floor at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) slots: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScriptServer {
+    /// The script, as for `run -m script:FILE`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) listen: String,
 }
 
 /// Who is asked.

@@ -14,6 +14,7 @@ mod print;
 mod reach;
 mod rule;
 mod run;
+mod serve_script;
 mod setup;
 mod signal;
 mod terminal;
@@ -44,6 +45,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::Run(run) => run::run(run, flags.data.as_deref(), flags.plain),
         Command::Act(act) => act::act(act, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
+        Command::ScriptServer(server) => serve_script::serve(server),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

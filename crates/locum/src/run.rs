@@ -112,9 +112,10 @@ async fn drive(
         Approvals::Park => Until::Parked,
         Approvals::Stdio | Approvals::Ask => Until::Answered,
     };
+    let stop = signal::listen().map_err(|error| Complaint::machine(&error))?;
     let signal = tokio::select! {
         biased;
-        signal = signal::caught() => signal.map_err(|error| Complaint::machine(&error))?,
+        signal = stop => signal,
         ended = driver.run(hands, until) => {
             return ended.map_err(|error| Complaint::driver(&error));
         }

@@ -17,19 +17,27 @@ impl Signal {
     }
 }
 
-/// Returns when one comes.
+/// Listens from now on; what is returned ends when one comes.
 #[cfg(unix)]
-pub(crate) async fn caught() -> io::Result<Signal> {
+pub(crate) fn listen() -> io::Result<impl Future<Output = Signal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => Ok(Signal::Interrupt),
-        _ = terminate.recv() => Ok(Signal::Terminate),
-    }
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+        }
+    })
 }
 
 #[cfg(not(unix))]
-pub(crate) async fn caught() -> io::Result<Signal> {
-    tokio::signal::ctrl_c().await.map(|()| Signal::Interrupt)
+pub(crate) fn listen() -> io::Result<impl Future<Output = Signal>> {
+    Ok(async move {
+        // Without a way to hear of it, the program goes on until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::Interrupt
+    })
 }

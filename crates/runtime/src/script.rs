@@ -7,6 +7,7 @@
 
 mod file;
 mod tools;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +16,17 @@ use locum_kernel::{
     Body, Failure, FailureKind, Line, Note, Purpose, Reply, Source, Usage, Use, headline,
 };
 use regex_lite::Regex;
-use serde_json::Value;
+use serde_json::json;
 
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::provider::{Asked, Provider, Task, failure_kind};
+use walk::{Heard, Place, filled, filled_call};
 
 pub use file::Error;
 use tools::Prop;
 pub use tools::Props;
+pub use walk::{Failed, Turn};
 
 /// What an agent says when its script has nothing more for it.
 pub const ENDED: &str = "[script ended]";
@@ -57,30 +60,39 @@ struct Step {
 #[derive(Clone, Debug)]
 enum Fault {
     Error { status: u16, retry_after_ms: Option<u64>, times: u32 },
-    Cut { chunks: usize, text: String },
+    Cut { chunks: usize, words: Words },
     Hang,
 }
 
-#[derive(Clone, Debug)]
-struct Words {
-    say: String,
-    calls: Vec<Use>,
+/// What the model says, in the order in which it is heard.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Words {
+    pub reasoning: String,
+    pub say: String,
+    pub calls: Vec<Use>,
 }
 
 /// What the model does now, and how long it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub after_ms: u64,
-    /// What is heard of it on the way; less than a reply if it is cut.
-    pub said: String,
-    pub outcome: Result<Reply, Failure>,
+    pub act: Act,
 }
 
-/// What a model has in front of it: the newest words, and the newest words of its user.
-#[derive(Clone, Copy, Debug, Default)]
-struct Heard<'a> {
-    last: &'a str,
-    user: &'a str,
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    Speak(Words),
+    /// The stream dies after so many chunks.
+    Cut {
+        words: Words,
+        chunks: usize,
+    },
+    Refuse {
+        status: u16,
+        retry_after_ms: Option<u64>,
+    },
+    /// Nothing ever comes.
+    Hang,
 }
 
 impl Script {
@@ -89,84 +101,98 @@ impl Script {
         self.agents.keys().map(String::as_str).filter(|name| *name != ANYBODY)
     }
 
+    /// Characters in one piece of a stream; never none.
+    #[must_use]
+    pub fn chunk(&self) -> usize {
+        self.chunk.max(1)
+    }
+
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
     #[must_use]
     pub fn answer(&self, asked: &Asked) -> Answer {
-        let (past, now) = heard(&asked.request.lines);
+        let (past, now) = walk::heard(asked.request.lines.iter().flat_map(|line| turns(line)));
         if let Purpose::Summary { .. } = asked.request.purpose {
             // No step is for this: scripts are about what agents say, not how they forget.
-            let text = format!("Summary. Last: {}", headline(now.last, 200));
-            return self.reply(self.delay_ms, text, Vec::new());
+            return self.say(format!("Summary. Last: {}", headline(now.last, 200)));
         }
-        let mut place = Place { at: 0, failures: asked.failures };
-        let steps = self.steps(asked);
         // Replies that a compaction put out of sight: what was said then can match nothing now.
         let hidden = (asked.replies as usize).saturating_sub(past.len());
-        for then in std::iter::repeat_n(Heard::default(), hidden).chain(past) {
-            place.pass(steps, then.last);
-        }
-        let Some(step) = place.find(steps, now.last) else {
-            return self.reply(self.delay_ms, ENDED.to_owned(), Vec::new());
+        let past = std::iter::repeat_n(Heard::default(), hidden).chain(past);
+        let names = [asked.definition.as_str(), asked.label.as_str()];
+        let steps = self.steps(&names);
+        self.next(steps, Place::after(past, Failed::Ever(asked.failures), steps), now)
+    }
+
+    /// The same for somebody else's conversation, with the agent of the first name that has steps.
+    #[must_use]
+    pub fn play(&self, names: &[&str], turns: &[Turn<'_>], failed: Failed) -> Answer {
+        let (past, now) = walk::heard(turns.iter().copied());
+        let steps = self.steps(names);
+        self.next(steps, Place::after(past.into_iter(), failed, steps), now)
+    }
+
+    fn next(&self, steps: &[Step], mut place: Place, now: Heard<'_>) -> Answer {
+        let Some(step) = place.find(steps, now.last) else { return self.say(ENDED.to_owned()) };
+        let act = match (&step.fault, &step.words) {
+            (Some(fault), _) if place.fails(fault) => fault.act(now),
+            (_, Some(words)) => Act::Speak(words.filled(now)),
+            (_, None) => return self.say(ENDED.to_owned()),
         };
-        let after_ms = self.delay_ms.saturating_add(step.hang_ms);
-        match (&step.fault, &step.words) {
-            (Some(fault), _) if place.failures < fault.times() => {
-                let said = fault.said().to_owned();
-                Answer { after_ms, said, outcome: Err(fault.failure()) }
+        Answer { after_ms: self.delay_ms.saturating_add(step.hang_ms), act }
+    }
+
+    fn steps(&self, names: &[&str]) -> &[Step] {
+        let mut names = names.iter().chain([&ANYBODY]);
+        names.find_map(|name| self.agents.get(*name)).map_or(&[], Vec::as_slice)
+    }
+
+    fn say(&self, say: String) -> Answer {
+        Answer { after_ms: self.delay_ms, act: Act::Speak(Words { say, ..Words::default() }) }
+    }
+
+    /// What the caller of a provider gets of it.
+    fn outcome(&self, act: &Act) -> Result<Reply, Failure> {
+        let failure = |kind, status, retry_after_ms, message: String| {
+            Err(Failure { kind, status, retry_after_ms, message })
+        };
+        match act {
+            Act::Speak(Words { reasoning, say, calls }) => {
+                let reasoning = (!reasoning.is_empty()).then(|| json!({"text": reasoning}));
+                let (text, calls) = (say.clone(), calls.clone());
+                Ok(Reply { text, reasoning, calls, usage: self.usage, ..Reply::default() })
             }
-            (_, Some(words)) => {
-                let calls = words.calls.iter().map(|call| filled_call(call, now)).collect();
-                self.reply(after_ms, filled(&words.say, now), calls)
+            Act::Cut { words, chunks } => {
+                let (_, said) = words.until(*chunks, self.chunk);
+                let text: String = pieces(&words.say, self.chunk).take(said).collect();
+                let message = format!("scripted, after {chunks} chunks: {text:?}");
+                failure(FailureKind::Cut, None, None, message)
             }
-            (_, None) => self.reply(after_ms, ENDED.to_owned(), Vec::new()),
+            Act::Refuse { status, retry_after_ms } => {
+                let kind = failure_kind(*status);
+                failure(kind, Some(*status), *retry_after_ms, "scripted".into())
+            }
+            Act::Hang => failure(FailureKind::Timeout, None, None, "scripted".into()),
         }
-    }
-
-    fn steps(&self, asked: &Asked) -> &[Step] {
-        let names = [asked.definition.as_str(), asked.label.as_str(), ANYBODY];
-        names.iter().find_map(|name| self.agents.get(*name)).map_or(&[], Vec::as_slice)
-    }
-
-    fn reply(&self, after_ms: u64, text: String, calls: Vec<Use>) -> Answer {
-        let said = text.clone();
-        let reply = Reply { text, calls, usage: self.usage, ..Reply::default() };
-        Answer { after_ms, said, outcome: Ok(reply) }
     }
 }
 
-/// How far an agent has come.
-#[derive(Debug)]
-struct Place {
-    at: usize,
-    /// Failures not yet laid at some step's door.
-    failures: u32,
-}
-
-impl Place {
-    /// The step that is next, given what was last said: past conditions that do not hold and
-    /// faults that have happened.
-    fn find<'s>(&mut self, steps: &'s [Step], last: &str) -> Option<&'s Step> {
-        loop {
-            let step = steps.get(self.at)?;
-            if step.when.as_ref().is_some_and(|when| !when.is_match(last)) {
-                self.at += 1;
-                continue;
-            }
-            let times = step.fault.as_ref().map_or(0, Fault::times);
-            if self.failures < times || step.words.is_some() {
-                return Some(step);
-            }
-            self.failures -= times;
-            self.at += usize::from(!step.repeat);
+impl Words {
+    fn filled(&self, now: Heard<'_>) -> Words {
+        Words {
+            reasoning: filled(&self.reasoning, now),
+            say: filled(&self.say, now),
+            calls: self.calls.iter().map(|call| filled_call(call, now)).collect(),
         }
     }
 
-    /// Goes past one reply that was given.
-    fn pass(&mut self, steps: &[Step], last: &str) {
-        let Some(step) = self.find(steps, last) else { return };
-        let times = step.fault.as_ref().map_or(0, Fault::times);
-        self.failures = self.failures.saturating_sub(times);
-        // A step that can only fail gave no reply: the file was changed since. Leave it behind.
-        self.at += usize::from(!step.repeat || step.words.is_none());
+    /// How much of the reasoning and of the text is heard if it ends after so many chunks.
+    fn until(&self, chunks: usize, chunk: usize) -> (usize, usize) {
+        let thought = pieces(&self.reasoning, chunk).take(chunks).count();
+        (thought, chunks - thought)
     }
 }
 
@@ -179,104 +205,34 @@ impl Fault {
         }
     }
 
-    /// What is heard before it breaks off.
-    fn said(&self) -> &str {
+    fn act(&self, now: Heard<'_>) -> Act {
         match self {
-            Fault::Cut { text, .. } => text,
-            Fault::Error { .. } | Fault::Hang => "",
-        }
-    }
-
-    fn failure(&self) -> Failure {
-        match self {
-            Fault::Error { status, retry_after_ms, .. } => Failure {
-                kind: failure_kind(*status),
-                status: Some(*status),
-                retry_after_ms: *retry_after_ms,
-                message: "scripted".into(),
-            },
-            Fault::Cut { chunks, text } => Failure {
-                kind: FailureKind::Cut,
-                status: None,
-                retry_after_ms: None,
-                message: format!("scripted, after {chunks} chunks: {text:?}"),
-            },
-            Fault::Hang => Failure {
-                kind: FailureKind::Timeout,
-                status: None,
-                retry_after_ms: None,
-                message: "scripted".into(),
-            },
-        }
-    }
-}
-
-/// What was in front of the model at each of its replies, and what is now.
-fn heard<L: AsRef<Line>>(lines: &[L]) -> (Vec<Heard<'_>>, Heard<'_>) {
-    let mut past = Vec::new();
-    let mut now = Heard::default();
-    for line in lines {
-        match &line.as_ref().body {
-            Body::Told(notes) => notes.iter().for_each(|note| now.hear(note)),
-            Body::Results(results) => {
-                now.last = results.last().map_or(now.last, |(_, output)| &output.text);
+            Fault::Error { status, retry_after_ms, .. } => {
+                Act::Refuse { status: *status, retry_after_ms: *retry_after_ms }
             }
-            Body::Summary(text) => now.last = text,
-            Body::Replied(_) => past.push(now),
-        }
-    }
-    (past, now)
-}
-
-impl<'a> Heard<'a> {
-    fn hear(&mut self, note: &'a Note) {
-        self.last = &note.text;
-        match note.source {
-            // A child's user is whoever gave it its task.
-            Source::Person { .. } | Source::Brief | Source::Parent => self.user = &note.text,
-            Source::Child(_) | Source::Runtime => {}
+            Fault::Cut { chunks, words } => Act::Cut { words: words.filled(now), chunks: *chunks },
+            Fault::Hang => Act::Hang,
         }
     }
 }
 
-/// `{{last}}` and `{{user}}` filled in, in one pass: what was heard is never itself a template.
-fn filled(template: &str, heard: Heard<'_>) -> String {
-    let mut text = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        text.push_str(before);
-        let word = after.split_once("}}").map(|(name, after)| (name.trim(), after));
-        rest = match word {
-            Some(("last", after)) => {
-                text.push_str(heard.last);
-                after
-            }
-            Some(("user", after)) => {
-                text.push_str(heard.user);
-                after
-            }
-            Some(_) | None => {
-                text.push_str("{{");
-                after
-            }
-        };
-    }
-    text.push_str(rest);
-    text
-}
-
-fn filled_call(call: &Use, heard: Heard<'_>) -> Use {
-    Use { arguments: filled_value(&call.arguments, heard), ..call.clone() }
-}
-
-fn filled_value(value: &Value, heard: Heard<'_>) -> Value {
-    match value {
-        Value::String(text) => Value::String(filled(text, heard)),
-        Value::Array(items) => items.iter().map(|item| filled_value(item, heard)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| (key.clone(), filled_value(value, heard))).collect()
+/// A line of a transcript, as a script sees it.
+fn turns(line: &Line) -> Vec<Turn<'_>> {
+    match &line.body {
+        Body::Told(notes) => notes.iter().map(note).collect(),
+        Body::Results(results) => {
+            results.iter().map(|(_, output)| Turn::Heard(&output.text)).collect()
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Body::Summary(text) => vec![Turn::Heard(text)],
+        Body::Replied(_) => vec![Turn::Replied],
+    }
+}
+
+fn note(note: &Note) -> Turn<'_> {
+    match note.source {
+        // A child's user is whoever gave it its task.
+        Source::Person { .. } | Source::Brief | Source::Parent => Turn::User(&note.text),
+        Source::Child(_) | Source::Runtime => Turn::Heard(&note.text),
     }
 }
 
@@ -296,26 +252,39 @@ impl Scripted {
 
 impl Provider for Scripted {
     fn answer(&self, asked: Asked, live: Live) -> Task<Result<Reply, Failure>> {
-        let answer = self.script.answer(&asked);
+        let Answer { after_ms, act } = self.script.answer(&asked);
+        let outcome = self.script.outcome(&act);
         let speaks = asked.request.purpose == Purpose::Answer;
         let chunk = self.script.chunk;
-        let due = self.clock.now().plus_ms(answer.after_ms);
+        let due = self.clock.now().plus_ms(after_ms);
         // A moment that has passed costs no timer.
-        let wait = (answer.after_ms > 0).then(|| self.clock.sleep_until(due));
+        let wait = (after_ms > 0).then(|| self.clock.sleep_until(due));
         Box::pin(async move {
             if let Some(wait) = wait {
                 wait.await;
             }
             if speaks {
-                pieces(&answer.said, chunk).for_each(|piece| live.text(piece));
+                speak(&act, chunk, &live);
             }
-            answer.outcome
+            outcome
         })
     }
 }
 
+/// What is heard of it on the way; less than a reply if it is cut.
+fn speak(act: &Act, chunk: usize, live: &Live) {
+    let (words, chunks) = match act {
+        Act::Speak(words) => (words, usize::MAX),
+        Act::Cut { words, chunks } => (words, *chunks),
+        Act::Refuse { .. } | Act::Hang => return,
+    };
+    let (thought, said) = words.until(chunks, chunk);
+    pieces(&words.reasoning, chunk).take(thought).for_each(|piece| live.thinking(piece));
+    pieces(&words.say, chunk).take(said).for_each(|piece| live.text(piece));
+}
+
 /// A text in pieces of so many characters.
-fn pieces(text: &str, chunk: usize) -> impl Iterator<Item = &str> {
+pub fn pieces(text: &str, chunk: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = rest.char_indices().nth(chunk.max(1)).map_or(rest.len(), |(at, _)| at);

@@ -70,6 +70,8 @@ impl Default for RawUsage {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStep {
+    /// Heard before the rest, by those who show it.
+    reasoning: Option<String>,
     say: Option<String>,
     /// Each a map of one key: the tool, and its arguments.
     #[serde(default)]
@@ -148,7 +150,7 @@ impl Script {
         for (name, raw) in file.agents {
             let mut steps = Vec::with_capacity(raw.len());
             for step in raw {
-                match step_of(step, &file.defaults) {
+                match step_of(step) {
                     Ok(step) => steps.push(step),
                     Err((line, message)) => return wrong(line, message),
                 }
@@ -172,7 +174,7 @@ fn plain(message: &str) -> String {
 
 type Mistake = (u64, String);
 
-fn step_of(raw: Spanned<RawStep>, defaults: &Defaults) -> Result<Step, Mistake> {
+fn step_of(raw: Spanned<RawStep>) -> Result<Step, Mistake> {
     let line = raw.referenced.line();
     let raw = raw.value;
     let when = raw.when.as_ref().map(pattern).transpose()?;
@@ -182,23 +184,24 @@ fn step_of(raw: Spanned<RawStep>, defaults: &Defaults) -> Result<Step, Mistake> 
         calls.push(Use { name: "read".into(), arguments: Value::String(text), subjects: None });
     }
     let answers = raw.say.is_some() || !calls.is_empty();
-    let say = raw.say.unwrap_or_default();
+    let reasoning = raw.reasoning.unwrap_or_default();
+    let words = Words { reasoning, say: raw.say.unwrap_or_default(), calls };
+    let mut reply = answers.then_some(&words).cloned();
     let fault = match (raw.error, raw.cut_after_chunks) {
         (Some(_), Some(_)) => return Err((line, "a step has one fault: error or cut".into())),
         (Some(error), None) => Some(error_of(line, &error)?),
         (None, Some(chunks)) => {
-            let text = say.chars().take(chunks.saturating_mul(defaults.chunk)).collect();
-            Some(Fault::Cut { chunks, text })
+            // What was cut is not said again: the next step follows.
+            reply = None;
+            Some(Fault::Cut { chunks, words })
         }
         (None, None) if raw.hang_ms.is_some() && !answers => Some(Fault::Hang),
         (None, None) => None,
     };
-    let cut = matches!(fault, Some(Fault::Cut { .. }));
-    let words = (answers && !cut).then_some(Words { say, calls });
-    if fault.is_none() && words.is_none() {
+    if fault.is_none() && reply.is_none() {
         return Err((line, "a step needs `say`, `calls` or a fault".into()));
     }
-    Ok(Step { when, repeat: raw.repeat, hang_ms: raw.hang_ms.unwrap_or(0), fault, words })
+    Ok(Step { when, repeat: raw.repeat, hang_ms: raw.hang_ms.unwrap_or(0), fault, words: reply })
 }
 
 fn pattern(when: &Spanned<String>) -> Result<Regex, Mistake> {

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use locum_kernel::{AgentId, Bootstrap, CallId, Output, Request, Seq};
 
 use super::*;
+use crate::clock::System;
+use crate::line::AgentRef;
+use crate::live::{Feed, PieceKind, Told};
 
 /// One agent talking with its script.
 struct Talk {
@@ -40,7 +43,7 @@ impl Talk {
         self.push(Body::Results(vec![(call, Output::ok(text))]));
     }
 
-    fn ask(&self) -> Answer {
+    fn asked(&self) -> Asked {
         let request = Request {
             agent: AgentId::MAIN,
             model: "script:test.yaml".into(),
@@ -52,18 +55,26 @@ impl Talk {
             lines: self.lines.clone(),
             now: None,
         };
-        self.script.answer(&Asked {
+        Asked {
             definition: self.definition.to_owned(),
             label: self.label.to_owned(),
             replies: self.replies,
             failures: self.failures,
             request,
-        })
+        }
+    }
+
+    fn ask(&self) -> Answer {
+        self.script.answer(&self.asked())
+    }
+
+    fn outcome(&self) -> Result<Reply, Failure> {
+        self.script.outcome(&self.ask().act)
     }
 
     /// The next answer as text, counted as the journal would.
     fn hear(&mut self) -> String {
-        match self.ask().outcome {
+        match self.outcome() {
             Ok(reply) => {
                 let calls =
                     reply.calls.iter().map(|call| format!("{}{}", call.name, call.arguments));
@@ -125,7 +136,7 @@ agents:
 "#;
     let mut talk = Talk::new(yaml);
     talk.person("go");
-    let failed = talk.ask().outcome.unwrap_err();
+    let failed = talk.outcome().unwrap_err();
     assert_eq!((failed.kind, failed.retry_after_ms), (FailureKind::RateLimited, Some(1_500)));
     assert_eq!(talk.hear(), "rate limit (429): scripted");
     assert_eq!(talk.hear(), "rate limit (429): scripted");
@@ -147,7 +158,7 @@ fn asking_twice_without_a_record_gives_the_same_answer() {
     talk.person("go");
     assert_eq!(talk.ask(), talk.ask());
     talk.hear();
-    assert_eq!(talk.ask().outcome.unwrap().text, "two");
+    assert_eq!(talk.outcome().unwrap().text, "two");
 }
 
 #[test]
@@ -183,12 +194,71 @@ fn an_agent_is_found_by_definition_then_label_then_anybody() {
     }
 }
 
+#[tokio::test]
+async fn reasoning_is_heard_first_and_kept_with_the_reply() {
+    let yaml =
+        "{defaults: {chunk: 4}, agents: {main: [{reasoning: hm well, say: 'yes, {{last}}'}]}}";
+    let mut talk = Talk::new(yaml);
+    talk.person("go");
+    let feed = Feed::default();
+    let mut reader = feed.subscribe();
+    let live = feed.live(Seq(0), AgentRef::nobody());
+    let provider = Scripted::new(talk.script.clone(), Arc::new(System));
+    let reply = provider.answer(talk.asked(), live).await.unwrap();
+    assert_eq!((reply.reasoning, &*reply.text), (Some(json!({"text": "hm well"})), "yes, go"));
+    let mut heard = Vec::new();
+    while !reader.is_idle() {
+        let Some(Told::Piece { piece, .. }) = reader.next().await else { continue };
+        heard.push((piece.kind, piece.text.clone()));
+    }
+    let expected = [
+        (PieceKind::Thinking, "hm w"),
+        (PieceKind::Thinking, "ell"),
+        (PieceKind::Text, "yes,"),
+        (PieceKind::Text, " go"),
+    ];
+    assert_eq!(heard, expected.map(|(kind, text)| (kind, text.to_owned())));
+}
+
 #[test]
 fn replies_out_of_sight_still_count() {
     let mut talk = Talk::new("agents: {main: [{say: one}, {say: two}, {say: three}]}");
     talk.push(Body::Summary("so far".into()));
     talk.replies = 2;
     assert_eq!(talk.hear(), "three");
+}
+
+#[test]
+fn somebody_elses_conversation_knows_only_its_newest_failures() {
+    let yaml = r#"
+defaults: {chunk: 4}
+agents:
+  main:
+    - error: {status: 429, times: 2}
+    - reasoning: "about {{last}}"
+      say: "first"
+    - reasoning: "12345678"
+      say: "half of {{last}}"
+      cut_after_chunks: 3
+    - error: {status: 500}
+      repeat: true
+      when: "never"
+    - say: "again {{user}}"
+      repeat: true
+"#;
+    let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
+    let play =
+        |turns: &[Turn<'_>], failures| script.play(&["main"], turns, Failed::Here(failures)).act;
+    let says = |act: Act| script.outcome(&act).map_or_else(|it| it.to_string(), |it| it.text);
+    let begun = [Turn::User("go")];
+    assert_eq!(says(play(&begun, 1)), "rate limit (429): scripted");
+    let Act::Speak(words) = play(&begun, 2) else { panic!("two failures are all there are") };
+    assert_eq!((&*words.reasoning, &*words.say), ("about go", "first"));
+    let more = [Turn::User("go"), Turn::Replied, Turn::Heard("x"), Turn::Heard("result")];
+    assert_eq!(says(play(&more, 0)), r#"stream cut: scripted, after 3 chunks: "half""#);
+    assert_eq!(says(play(&more, 1)), "again go");
+    let end = [&more[..], &[Turn::Replied, Turn::User("on")]].concat();
+    assert_eq!(says(play(&end, 0)), "again on");
 }
 
 #[test]
