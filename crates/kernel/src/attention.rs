@@ -31,6 +31,20 @@ pub enum State {
 }
 
 impl State {
+    pub const ALL: [State; 11] = [
+        State::Queued,
+        State::Starting,
+        State::Model,
+        State::Tool,
+        State::Child,
+        State::Approve,
+        State::Input,
+        State::Paused,
+        State::Done,
+        State::Failed,
+        State::Cancelled,
+    ];
+
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -200,6 +200,7 @@ fn plain(told: &Line) -> Option<String> {
         | Body::ToolStarted { .. }
         | Body::ToolFinished(_)
         | Body::AgentFinished(_)
+        | Body::Attention { .. }
         | Body::Compacted { .. }
         | Body::Error { .. }
         | Body::RunResult(_) => None,

@@ -153,6 +153,7 @@ impl Tree {
             | Body::Message { .. }
             | Body::ToolFinished(_)
             | Body::AgentFinished(_)
+            | Body::Attention { .. }
             | Body::Compacted { .. }
             | Body::Error { .. }
             | Body::RunResult(_) => {}
@@ -202,6 +203,7 @@ impl Tree {
             | Body::ToolStarted { .. }
             | Body::ToolFinished(_)
             | Body::AgentFinished(_)
+            | Body::Attention { .. }
             | Body::Compacted { .. } => return,
         };
         self.say(&clean(&text));

@@ -105,6 +105,7 @@ fn a_child_takes_the_floor_and_hands_it_back() {
             "main input.started",
             "main turn.started",
             "main agent.state",
+            "main attention",
             "main turn.finished",
             "main message",
             "main tool.started",
@@ -123,9 +124,11 @@ fn a_child_takes_the_floor_and_hands_it_back() {
             "main turn.started",
             "main agent.state",
             "main/researcher agent.state",
+            "main attention",
             "main turn.finished",
             "main message",
             "main agent.state",
+            "main attention",
             "main run.result",
         ]
     );

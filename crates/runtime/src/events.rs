@@ -6,6 +6,7 @@
 //! `Restarted` finds the session at rest, which is when there was such a line.
 
 mod agent;
+mod attention;
 mod cast;
 mod result;
 
@@ -13,15 +14,14 @@ use std::collections::BTreeMap;
 
 use locum_kernel::{
     AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Scope, Seq,
-    Session, Source, Time, TreeLimits, Verdict, Who, attention, deadline, owed, state_word, view,
+    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed, view,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::rfc3339;
-use crate::line::{
-    AgentRef, AskOpened, AttentionLine, Body, InputLine, Line, RunStarted, UsageLine,
-};
+use crate::line::{AgentRef, AskOpened, Body, InputLine, Line, RunStarted, UsageLine};
+use attention::Crowd;
 use cast::Part;
 
 /// The version of the lines' words.
@@ -46,6 +46,7 @@ pub struct Teller {
     queue: Vec<(InputId, Message)>,
     asks: BTreeMap<AskId, AgentId>,
     exchange: Exchange,
+    crowd: Crowd,
     /// Somebody has spoken, and nothing is left to do.
     rests: bool,
 }
@@ -94,6 +95,7 @@ impl Default for Teller {
             queue: Vec::new(),
             asks: BTreeMap::new(),
             exchange: Exchange::default(),
+            crowd: Crowd::default(),
             rests: false,
         }
     }
@@ -344,29 +346,6 @@ impl Teller {
         };
         let (id, by) = (ask.to_string(), by.to_string());
         self.say(telling, agent, Body::AskClosed { id, decision, scope, by, message });
-    }
-
-    /// Where the decision left everybody who was, or has just stopped being, alive.
-    fn states(&mut self, telling: &mut Telling<'_>, cause: &'static str) {
-        for id in self.live.clone() {
-            let Some(agent) = telling.after.agent(id) else { continue };
-            let state = state_word(telling.after, agent);
-            let Some(part) = self.cast.get_mut(id.0 as usize) else { continue };
-            let prev = part.state.replace(state);
-            if prev == Some(state) {
-                continue;
-            }
-            let Some(need) = attention(telling.after, id, telling.at) else { continue };
-            let attention = AttentionLine {
-                required: need.required,
-                kind: need.kind,
-                since: rfc3339(need.since),
-                sentence: need.sentence,
-                action: need.action,
-            };
-            self.say(telling, id, Body::AgentState { state, prev, cause, attention });
-        }
-        self.live.retain(|id| telling.after.agent(*id).is_some_and(|agent| !agent.has_ended()));
     }
 }
 

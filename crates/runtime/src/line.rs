@@ -1,6 +1,8 @@
 //! Lines: what a session tells people and programs, one JSON object each. The names are a
 //! contract: fields may be added, none may be renamed.
 
+use std::collections::BTreeMap;
+
 use locum_kernel::{Class, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +81,9 @@ pub enum Body {
     AgentFinished(Box<AgentFinished>),
     #[serde(rename = "retry")]
     Retry { attempt: u32, max: u32, wait_ms: u64, status: Option<u16>, cause: String },
+    /// How many agents are in which state, told when somebody begins or ceases to wait or ends.
+    #[serde(rename = "attention")]
+    Attention { counts: BTreeMap<&'static str, u32>, needs_you: u32 },
     #[serde(rename = "compacted")]
     Compacted { before_tokens: u64, after_tokens: u64 },
     #[serde(rename = "error")]

@@ -229,6 +229,7 @@ fn gist(line: &Line) -> String {
         | Body::MessageDelta { .. }
         | Body::ThinkingDelta { .. }
         | Body::Gap { .. }
+        | Body::Attention { .. }
         | Body::Compacted { .. }
         | Body::Error { .. } => String::new(),
     };

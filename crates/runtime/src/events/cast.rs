@@ -15,6 +15,8 @@ pub(super) struct Part {
     pub(super) parent_call: Option<CallId>,
     /// As last told; `None` before the first time.
     pub(super) state: Option<State>,
+    /// It was last told to wait for a person.
+    pub(super) waits: bool,
     /// Model turns so far; the last one is under way if `thinks`.
     pub(super) turns: u32,
     pub(super) thinks: bool,
@@ -103,12 +105,14 @@ impl Teller {
             parent_call: spawn.call,
             // That main waits for its first message is nothing to tell.
             state: spawn.parent.is_none().then_some(State::Done),
+            waits: false,
             turns: 0,
             thinks: false,
             calls: Vec::new(),
             replies: 0,
             failures: 0,
         });
+        self.crowd.comes(spawn.parent.is_none().then_some(State::Done));
         self.live.push(spawn.agent);
     }
 }
