@@ -40,11 +40,13 @@ pub(crate) enum Command {
     Look(Look),
     /// Serves a scripted model to other programs, in the words of real providers
     ScriptServer(ScriptServer),
+    /// A tour over the real engine: no key, no network, nothing changed
+    Demo(Demo),
     /// Prints the version
     Version,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
     #[arg(required_unless_present_any = ["resume", "again"])]
@@ -78,6 +80,16 @@ pub(crate) struct Run {
     pub(crate) approvals: Option<Approvals>,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Without pauses; the demo answers itself
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How far agents may go.
@@ -133,6 +145,9 @@ pub(crate) enum Approvals {
     Park,
     /// The person at the terminal
     Ask,
+    /// The demo, by itself
+    #[value(skip)]
+    Itself,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -175,10 +175,7 @@ fn plain(told: &Line) -> Option<String> {
             let seconds = wait_ms.div_ceil(1_000);
             Some(format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})"))
         }
-        Body::AskOpened(ask) => {
-            let input = ask.input.as_ref().map(|input| format!(" {input}")).unwrap_or_default();
-            Some(format!("{path}: ({} {}: {}{input})", ask.kind, ask.id, ask.summary))
-        }
+        Body::AskOpened(ask) => Some(format!("{path}: ({} {}: {})", ask.kind, ask.id, ask.summary)),
         Body::AskClosed { id, decision, by, .. } => {
             Some(format!("{path}: ({id} {decision} by {by})"))
         }

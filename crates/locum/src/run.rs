@@ -13,11 +13,13 @@ use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
 use locum_runtime::files::Files;
 use locum_runtime::line::{Body, Line, RunResult, Status};
+use locum_runtime::live::Reader;
 use locum_runtime::script::{Props, Script, Scripted};
 use locum_runtime::tool::{Toolbox, Tools};
 
 use crate::complaint::Complaint;
 use crate::data;
+use crate::demo;
 use crate::flags::{Approvals, Run};
 use crate::look::Sight;
 use crate::people;
@@ -43,7 +45,7 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     let clock: Arc<dyn Clock> = Arc::new(System);
     let folder = data::folder(data)?;
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
-    let key = session_key(flags, &folder, clock.as_ref())?;
+    let key = session_key(flags, &folder)?;
     let root = workspace(flags)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
     let open = Driver::open(&key, root.display().to_string(), world.clone());
@@ -71,7 +73,7 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
-    let people = listen(driver.handle(), approvals, config);
+    let people = listen(driver.handle(), driver.subscribe(), approvals, config);
     let visitors = receive(&folder, desk);
     let last = drive(&mut driver, &hands, approvals, people, visitors).await;
     // With the driver goes its feed, and the printer ends when it has printed everything.
@@ -110,7 +112,7 @@ async fn drive(
     let until = match approvals {
         Approvals::Deny => Until::Rest,
         Approvals::Park => Until::Parked,
-        Approvals::Stdio | Approvals::Ask => Until::Answered,
+        Approvals::Stdio | Approvals::Ask | Approvals::Itself => Until::Answered,
     };
     let stop = signal::listen().map_err(|error| Complaint::machine(&error))?;
     let signal = tokio::select! {
@@ -127,11 +129,12 @@ async fn drive(
 }
 
 /// Passes on what people say for as long as the session is driven.
-async fn listen(handle: Handle, approvals: Approvals, config: Config) -> Infallible {
+async fn listen(handle: Handle, lines: Reader, approvals: Approvals, config: Config) -> Infallible {
     // A session that was closed has told how it ended; nobody needs to hear it again here.
     let _ = match approvals {
         Approvals::Stdio => people::stdio(handle, config).await,
         Approvals::Ask => terminal::listen(handle, config).await,
+        Approvals::Itself => demo::answer_all(handle, lines).await,
         Approvals::Deny | Approvals::Park => Ok(()),
     };
     std::future::pending().await
@@ -174,12 +177,12 @@ fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
     named.canonicalize().map_err(|error| Complaint::workspace(named, &error))
 }
 
-fn session_key(flags: &Run, folder: &Path, clock: &dyn Clock) -> Result<String, Complaint> {
+fn session_key(flags: &Run, folder: &Path) -> Result<String, Complaint> {
     if flags.again {
         return Sight::open(Some(folder))?.find(None).map(|(key, _)| key);
     }
     let named = flags.session.as_ref().or(flags.resume.as_ref());
-    Ok(named.cloned().unwrap_or_else(|| fresh_key(clock)))
+    Ok(named.cloned().unwrap_or_else(|| fresh_key("run")))
 }
 
 /// The text to say; `-` stands for all of standard input.
@@ -196,8 +199,8 @@ pub(crate) fn said(text: &str) -> Result<String, Complaint> {
 }
 
 /// The moment keeps keys in order, the process keeps two of one moment apart.
-fn fresh_key(clock: &dyn Clock) -> String {
-    format!("run_{}_{}", clock.now().0, std::process::id())
+pub(crate) fn fresh_key(what: &str) -> String {
+    format!("{what}_{}_{}", System.now().0, std::process::id())
 }
 
 fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Complaint> {
@@ -211,6 +214,9 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
 }
 
 fn read_script(model: &str) -> Result<Script, Complaint> {
+    if let Some(tour) = demo::script(model) {
+        return tour;
+    }
     let file = model.strip_prefix("script:").ok_or_else(|| Complaint::model(model))?;
     Script::read(Path::new(file)).map_err(|error| Complaint::script(&error))
 }

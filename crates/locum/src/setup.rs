@@ -56,7 +56,9 @@ const MAIN_TURNS: u32 = 1_000;
 fn audience(approvals: Approvals) -> Audience {
     match approvals {
         Approvals::Deny => Audience::Absent,
-        Approvals::Stdio | Approvals::Park | Approvals::Ask => Audience::Present,
+        Approvals::Stdio | Approvals::Park | Approvals::Ask | Approvals::Itself => {
+            Audience::Present
+        }
     }
 }
 

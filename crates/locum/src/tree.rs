@@ -169,9 +169,8 @@ impl Tree {
                 format!("{path}: {text}")
             }
             Body::AskOpened(ask) => {
-                let input = ask.input.as_ref().map(|input| format!("\n    {input}"));
-                let (input, hint) = (input.unwrap_or_default(), hint(ask.kind, &ask.options));
-                format!("{} {path}: {}{input}\n    {hint}", ask.id, ask.summary)
+                let hint = hint(ask.kind, &ask.options);
+                format!("{} {path}: {}\n    {hint}", ask.id, ask.summary)
             }
             Body::AskClosed { id, decision, by, .. } => format!("{id} {decision} by {by}"),
             Body::AgentFinished(end) if end.is_error => {

@@ -125,7 +125,7 @@ fn ls(root: &Path, arguments: &Value) -> Result<String, String> {
         entries.push(if is_folder { format!("{name}/") } else { name });
     }
     entries.sort_unstable();
-    Ok(rows(entries))
+    Ok(rows(entries, limit(arguments)))
 }
 
 fn glob(root: &Path, arguments: &Value) -> Result<String, String> {
@@ -143,7 +143,7 @@ fn glob(root: &Path, arguments: &Value) -> Result<String, String> {
         true
     });
     names.sort_unstable();
-    Ok(rows(names))
+    Ok(rows(names, limit(arguments)))
 }
 
 fn grep(root: &Path, arguments: &Value) -> Result<String, String> {
@@ -152,7 +152,7 @@ fn grep(root: &Path, arguments: &Value) -> Result<String, String> {
     let regex = RegexBuilder::new(pattern).size_limit(1 << 20).build();
     let regex = regex.map_err(|error| format!("pattern: {error}"))?;
     let only = text(arguments, "glob").map(wildcard).transpose()?;
-    let limit = number(arguments, "limit").unwrap_or(ROWS_MAX).min(ROWS_MAX);
+    let limit = limit(arguments);
     let mut found = Vec::new();
     walk(&top, &mut |path| {
         let name = relative(root, path);
@@ -166,7 +166,7 @@ fn grep(root: &Path, arguments: &Value) -> Result<String, String> {
     if found.is_empty() {
         return Ok(format!("nothing matches {pattern}"));
     }
-    Ok(rows(found))
+    Ok(rows(found, limit))
 }
 
 fn search(path: &Path, name: &str, regex: &Regex, limit: usize, found: &mut Vec<String>) {
@@ -237,9 +237,13 @@ fn wildcard(pattern: &str) -> Result<Regex, String> {
     Regex::new(&regex).map_err(|error| format!("{pattern}: {error}"))
 }
 
-fn rows(mut rows: Vec<String>) -> String {
-    let more = rows.len().saturating_sub(ROWS_MAX);
-    rows.truncate(ROWS_MAX);
+fn limit(arguments: &Value) -> usize {
+    number(arguments, "limit").unwrap_or(ROWS_MAX).min(ROWS_MAX)
+}
+
+fn rows(mut rows: Vec<String>, limit: usize) -> String {
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
     if more > 0 {
         rows.push(format!("… and {more} more"));
     }
@@ -283,6 +287,7 @@ mod tests {
             ("read", json!({"path": "../secret"}), Err("../secret is outside the workspace")),
             ("read", json!({"path": "link"}), Err("link is outside the workspace")),
             ("ls", json!({}), Ok(".git/\na.txt\nbinary\nlink\nsrc/")),
+            ("ls", json!({"limit": 1}), Ok(".git/\n… and 4 more")),
             ("glob", json!({"pattern": "*.rs"}), Ok("src/b.rs\nsrc/deep/c.rs")),
             ("glob", json!({"pattern": "src/*.rs"}), Ok("src/b.rs")),
             (

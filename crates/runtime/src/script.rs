@@ -96,6 +96,20 @@ pub enum Act {
 }
 
 impl Script {
+    /// The same, without any waiting.
+    #[must_use]
+    pub fn hurried(mut self) -> Script {
+        self.delay_ms = 0;
+        for step in self.agents.values_mut().flatten() {
+            step.hang_ms = 0;
+            if let Some(Fault::Error { retry_after_ms, .. }) = &mut step.fault {
+                *retry_after_ms = Some(0);
+            }
+        }
+        self.props.values_mut().for_each(|prop| prop.takes_ms = 0);
+        self
+    }
+
     /// The agents it names, which are the ones it can play.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.agents.keys().map(String::as_str).filter(|name| *name != ANYBODY)
