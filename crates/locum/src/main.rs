@@ -21,6 +21,8 @@ mod signal;
 mod terminal;
 mod tree;
 
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -30,7 +32,7 @@ use complaint::Complaint;
 use flags::{Command, Flags};
 
 fn main() -> ExitCode {
-    let exit = match Flags::try_parse() {
+    let exit = match Flags::try_parse_from(words()) {
         Ok(flags) => obey(&flags),
         Err(error) => misread(&error),
     };
@@ -39,6 +41,13 @@ fn main() -> ExitCode {
         complaint.exit
     });
     ExitCode::from(code)
+}
+
+/// `locum -p TEXT` is `locum run TEXT`, as people are used to.
+fn words() -> impl Iterator<Item = OsString> {
+    let word =
+        |(at, word): (usize, OsString)| if at == 1 && word == "-p" { "run".into() } else { word };
+    env::args_os().enumerate().map(word)
 }
 
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
