@@ -103,6 +103,8 @@ fn it_sees_what_was_written_beside_a_writer_after_it_and_after_its_death() {
     journal.snapshot("a", Seq(60), b"sixty").unwrap();
     let onlooker = folder.look();
     assert_same(&onlooker, &journal, "a writer lives");
+    let written = [("a", 79), ("b", 1), ("c", 13)].map(|(name, at)| (name.to_owned(), Time(at)));
+    assert_eq!(onlooker.written().unwrap(), written);
     fill(&journal, "d", 2);
     journal.delete("b").unwrap();
     assert_same(&onlooker, &journal, "and goes on");
@@ -264,4 +266,26 @@ fn a_lost_end_a_lost_file_and_a_newer_one_are_seen() {
     let refused = Sqlite::look(&folder.journal());
     assert!(matches!(refused, Err(Error::Lost { sessions: 2, .. })), "{refused:?}");
     assert!(!folder.journal().exists());
+}
+
+/// A backup, or somebody else's folder: not even an index of the log can be made beside it.
+#[test]
+#[cfg(unix)]
+fn a_folder_that_cannot_be_written_can_be_looked_at() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("read only 100%?#");
+    let journal = Sqlite::open(&folder.journal()).unwrap();
+    fill(&journal, "a", 3);
+    let entries = journal.load("a").unwrap();
+    drop(journal);
+    let allow = |mode| fs::set_permissions(&folder.0, fs::Permissions::from_mode(mode)).unwrap();
+    allow(0o555);
+    if fs::write(folder.0.join("probe"), "").is_ok() {
+        eprintln!("SKIPPED: this user may write anywhere; a forbidden folder was not tested");
+    } else {
+        let onlooker = folder.look();
+        assert_eq!(onlooker.load("a").unwrap(), entries);
+        assert_eq!(onlooker.load("a").unwrap(), entries);
+    }
+    allow(0o755);
 }

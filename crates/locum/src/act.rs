@@ -10,7 +10,7 @@ use crate::address;
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::act::{Act, Requeue, Send};
-use crate::look::Sight;
+use crate::look::{Seen, Sight};
 use crate::people::{me, message};
 use crate::print::line;
 use crate::reach::{Reached, reach};
@@ -119,15 +119,15 @@ fn settle(
     verdict: &dyn Fn(&Ask) -> Verdict,
 ) -> Result<u8, Complaint> {
     for id in ids {
-        let session = whose(folder, key, id)?;
-        let wanted = address::ask(&session, id)?;
+        let sessions = sessions(folder, key)?;
+        let ((_, session), wanted) = address::ask_among(&sessions, id)?;
         let Some(ask) = session.asks().find(|ask| ask.id == wanted) else { continue };
         let verdict = verdict(ask);
         let told = format!("{} of {} {}", ask.id, session.path(ask.agent), verdict.word());
         let input = Input::Answered { ask: ask.id, verdict, by: me(), digest: None };
         let reached = reach(folder, session.key(), &input)?;
         line(&told);
-        go_on(&session, reached);
+        go_on(session, reached);
     }
     Ok(0)
 }
@@ -157,20 +157,12 @@ fn session(folder: &Path, key: Option<&str>) -> Result<Session, Complaint> {
     Sight::open(Some(folder))?.find(key).map(|(_, session)| session)
 }
 
-/// The session with this open ask. Ids are counted in each session, so two may have the same.
-fn whose(folder: &Path, key: Option<&str>, id: &str) -> Result<Session, Complaint> {
+/// Where an ask may be open: in the session named, or in any. Ids are counted in each session.
+fn sessions(folder: &Path, key: Option<&str>) -> Result<Vec<(String, Session)>, Complaint> {
+    let sight = Sight::open(Some(folder))?;
     if key.is_some() {
-        return session(folder, key);
+        return Ok(vec![sight.find(key)?]);
     }
-    let all = Sight::open(Some(folder))?.all()?.into_iter();
-    let has = |session: &Session| session.asks().any(|ask| ask.id.to_string() == id);
-    let mut found: Vec<Session> = all.filter_map(|seen| seen.session.ok()).filter(has).collect();
-    match found.len() {
-        0 => session(folder, None),
-        1 => Ok(found.remove(0)),
-        _ => {
-            let keys: Vec<&str> = found.iter().map(Session::key).collect();
-            Err(Complaint::in_several(id, &keys))
-        }
-    }
+    let whole = |seen: Seen| seen.session.ok().map(|session| (seen.key, session));
+    Ok(sight.all()?.into_iter().filter_map(whole).collect())
 }

@@ -212,16 +212,6 @@ impl Complaint {
         }
     }
 
-    pub(crate) fn in_several(id: &str, sessions: &[&str]) -> Complaint {
-        Complaint {
-            code: "E121",
-            what: format!("{id} is open in {} sessions.", sessions.len()),
-            cause: sessions.join(", "),
-            next: format!("add -s {}", sessions.first().unwrap_or(&"KEY")),
-            exit: USAGE,
-        }
-    }
-
     pub(crate) fn workspace(folder: &Path, error: &io::Error) -> Complaint {
         Complaint {
             code: "E105",

@@ -61,7 +61,7 @@ pub(crate) struct Sight {
 
 /// A session that can be looked at, or why it cannot.
 pub(crate) struct Seen {
-    key: String,
+    pub(crate) key: String,
     last: Seq,
     pub(crate) session: Result<Session, String>,
 }
@@ -103,8 +103,14 @@ impl Sight {
         if let Some(key) = named {
             return Ok((key.to_owned(), self.session(key)?));
         }
-        let newest = self.all()?.into_iter().find_map(|seen| Some((seen.key, seen.session.ok()?)));
-        newest.ok_or_else(Complaint::no_session_yet)
+        let mut written = self.records.written().map_err(|error| Complaint::journal(&error))?;
+        written.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
+        for (key, _) in written {
+            if let Ok(session) = damage_apart(driver::look(&self.records, &key))? {
+                return Ok((key, session));
+            }
+        }
+        Err(Complaint::no_session_yet())
     }
 
     fn session(&self, key: &str) -> Result<Session, Complaint> {

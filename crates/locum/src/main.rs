@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use complaint::Complaint;
 use flags::{Command, Flags};
@@ -72,5 +72,12 @@ fn misread(error: &clap::Error) -> Result<u8, Complaint> {
         let _ = io::stdout().write_all(text.as_bytes());
         return Ok(0);
     }
-    Err(Complaint::usage(&text))
+    Err(Complaint { next: help(), ..Complaint::usage(&text) })
+}
+
+/// Where the flags of the command that was typed are explained.
+fn help() -> String {
+    let typed = env::args().nth(1).unwrap_or_default();
+    let command = Flags::command().find_subcommand(&typed).map(|it| it.get_name().to_owned());
+    command.map_or_else(|| "locum --help".into(), |name| format!("locum {name} --help"))
 }

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use locum_kernel::{Entry, Seq};
+use locum_kernel::{Entry, Seq, Time};
 use rusqlite::Connection;
 
 use super::catalogue::{Catalogue, Known};
@@ -32,6 +32,7 @@ pub struct Onlooker {
 
 struct Open {
     connection: Connection,
+    access: Access,
     /// The sessions, and which state of the database they were read from.
     seen: Option<(i64, Catalogue)>,
 }
@@ -47,6 +48,23 @@ impl Sqlite {
 }
 
 impl Onlooker {
+    /// When each session was last written to, by name; only those that are whole at their end.
+    pub fn written(&self) -> Result<Vec<(String, Time)>, Error> {
+        let written = self.glance(|connection, catalogue| {
+            let mut written = Vec::new();
+            for one in catalogue.list() {
+                let Ok(Some(known)) = catalogue.find(&one.session) else { continue };
+                match read::written(connection, &known) {
+                    Ok(Some(at)) => written.push((one.session, at)),
+                    Ok(None) | Err(Trouble::Damage(_)) => {}
+                    Err(Trouble::Sql(error)) => return Err(self.broken(Trouble::Sql(error))),
+                }
+            }
+            Ok(written)
+        });
+        Ok(written?.unwrap_or_default())
+    }
+
     /// One look at everything; none if there is nothing yet.
     fn glance<T>(
         &self,
@@ -54,6 +72,18 @@ impl Onlooker {
     ) -> Result<Option<T>, Error> {
         // A look that panicked changed nothing but what is read again anyway.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = self.glance_at(&mut open, read);
+        if open.as_ref().is_some_and(|open| open.access == Access::Still) {
+            *open = None;
+        }
+        result
+    }
+
+    fn glance_at<T>(
+        &self,
+        open: &mut Option<Open>,
+        read: impl FnOnce(&Connection, &Catalogue) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         let marks = self.marks()?;
         let acknowledged = marks.live.values().filter(|mark| mark.head.last > Seq(0)).count();
         if open.is_none() && length(&self.path) == 0 {
@@ -62,13 +92,9 @@ impl Onlooker {
                 sessions => Err(Error::Lost { path: self.path.clone(), sessions }),
             };
         }
-        let Open { connection, seen } = match &mut *open {
+        let Open { connection, seen, .. } = match open {
             Some(open) => open,
-            none => none.insert(Open {
-                connection: tables::connect(&self.path, Access::Look)
-                    .map_err(|error| self.broken(error.into()))?,
-                seen: None,
-            }),
+            none => none.insert(self.connect().map_err(|error| self.broken(error.into()))?),
         };
         let broken = |error: rusqlite::Error| self.broken(error.into());
         let moment = connection.unchecked_transaction().map_err(broken)?;
@@ -88,6 +114,23 @@ impl Onlooker {
             }
         };
         read(&moment, catalogue).map(Some)
+    }
+
+    fn connect(&self) -> rusqlite::Result<Open> {
+        let open = |access| {
+            let connection = tables::connect(&self.path, access)?;
+            // The first read is when the log is needed.
+            connection.query_row("PRAGMA user_version", [], |_| Ok(()))?;
+            Ok(Open { connection, access, seen: None })
+        };
+        match open(Access::Look) {
+            Err(error)
+                if tables::is_forbidden(&error) && length(&beside(&self.path, "-wal")) == 0 =>
+            {
+                open(Access::Still)
+            }
+            opened => opened,
+        }
     }
 
     /// Whether its tables are there. Somebody may have died, or be, just before making them.

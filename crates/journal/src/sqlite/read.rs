@@ -1,7 +1,7 @@
 //! Reading, and believing nothing: each row by its checksum, each step by the chain, the end by
 //! the mark, a snapshot by its seal and the entry it stands on.
 
-use locum_kernel::Seq;
+use locum_kernel::{Seq, Time};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::catalogue::Known;
@@ -21,6 +21,20 @@ pub(super) fn end_at_or_before(
     known: &Known,
     seq: Option<Seq>,
 ) -> Result<Option<Head>, Trouble> {
+    Ok(row_at_or_before(connection, known, seq)?.map(|row| row.head()))
+}
+
+/// The moment of the newest entry.
+pub(super) fn written(connection: &Connection, known: &Known) -> Result<Option<Time>, Trouble> {
+    let row = row_at_or_before(connection, known, None)?;
+    Ok(row.map(|row| Time(row.facts.at.unsigned_abs())))
+}
+
+fn row_at_or_before(
+    connection: &Connection,
+    known: &Known,
+    seq: Option<Seq>,
+) -> Result<Option<Row>, Trouble> {
     let (from, to) = range(known.named.number);
     let to = seq.and_then(|seq| key(known.named.number, seq)).map_or(to, |key| key + 1);
     let columns = Row::COLUMNS;
@@ -28,7 +42,7 @@ pub(super) fn end_at_or_before(
         format!("SELECT {columns} FROM entry WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([from, to])?;
-    rows.next()?.map(|row| Row::read(row).map(|row| row.head())).transpose()
+    rows.next()?.map(Row::read).transpose()
 }
 
 /// The rows that begin after `after`, each proved to follow the one before, and the last proved

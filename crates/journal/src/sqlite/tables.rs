@@ -90,6 +90,9 @@ pub(super) fn is_full(error: &rusqlite::Error) -> bool {
 pub(super) enum Access {
     /// Changes nothing, not even by closing.
     Look,
+    /// The same where not even the index of the log can be made: in a folder that cannot be
+    /// written. Only for a file without a log, and only for a moment: no writer is noticed.
+    Still,
     Write,
 }
 
@@ -97,13 +100,33 @@ pub(super) enum Access {
 pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     let flags = match access {
         Access::Look => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Access::Still => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = match access {
+        Access::Look | Access::Write => Connection::open_with_flags(path, flags)?,
+        Access::Still => Connection::open_with_flags(still(path), flags)?,
+    };
     connection.busy_timeout(BUSY_WAIT)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     Ok(connection)
+}
+
+/// The file as an address that says it does not change.
+fn still(path: &Path) -> String {
+    let spelled = |byte: &u8| match byte {
+        b'/' | b'.' | b'_' | b'-' | b'~' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+        byte => format!("%{byte:02x}"),
+    };
+    let path: String = path.as_os_str().as_encoded_bytes().iter().map(spelled).collect();
+    format!("file:{path}?immutable=1")
+}
+
+/// The folder or the file may not be written by this user.
+pub(super) fn is_forbidden(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
 /// None: there are no tables at all. A version without tables or the reverse is damage.

@@ -102,6 +102,35 @@ enum Seen {
 /// without a word.
 fn look(image: &Image, path: &Path, what: &str) -> (Seen, usize) {
     let before = fs::read(path).unwrap();
+    let glanced = glance(image, path, what);
+    assert!(fs::read(path).unwrap() == before, "{what}: looking changed it");
+    let (seen, notices) = open(image, path, what);
+    // What a writer cannot write may still be read.
+    let same = glanced == seen || seen == Seen::Journal;
+    assert!(same, "{what}: who looks sees {glanced:?}, a writer {seen:?}");
+    (seen, notices)
+}
+
+/// The same, only looked at.
+fn glance(image: &Image, path: &Path, what: &str) -> Seen {
+    let Ok(onlooker) = Sqlite::look(path) else { return Seen::Journal };
+    let mut damaged = BTreeSet::new();
+    for (name, entries) in &image.entries {
+        if let Ok(Some(snapshot)) = onlooker.newest_snapshot(name) {
+            let made = &image.snapshots[&(name.clone(), snapshot.seq)];
+            assert!(snapshot.bytes == *made, "{what}: a damaged snapshot was believed by a look");
+        }
+        match onlooker.load(name) {
+            Ok(loaded) => assert!(loaded == *entries, "{what}: {name} changed unseen by a look"),
+            Err(Error::Damaged { .. }) => drop(damaged.insert(name.clone())),
+            Err(_) => return Seen::Journal,
+        }
+    }
+    if damaged.is_empty() { Seen::Whole } else { Seen::Sessions(damaged) }
+}
+
+fn open(image: &Image, path: &Path, what: &str) -> (Seen, usize) {
+    let before = fs::read(path).unwrap();
     let journal = match Sqlite::open(path) {
         Ok(journal) => journal,
         Err(Error::Corrupt { kept, .. }) => {

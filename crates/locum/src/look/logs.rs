@@ -48,8 +48,16 @@ fn follow(
 ) -> Result<(), Complaint> {
     let mut session = Session::new();
     loop {
-        let more = sight.records.tail(key, session.seq());
-        for entry in more.map_err(|error| Complaint::journal(&error))? {
+        let failed = |error| Complaint::journal(&error);
+        let more = sight.records.tail(key, session.seq()).map_err(failed)?;
+        let gone = || -> Result<bool, Complaint> {
+            let written = sight.records.written().map_err(failed)?;
+            Ok(written.iter().all(|(name, _)| name != key))
+        };
+        if more.is_empty() && gone()? {
+            return Err(sight.unknown(key)?);
+        }
+        for entry in more {
             fold(&mut session, &entry).map_err(|why| {
                 Complaint::driver(&driver::Error::Unfoldable { session: key.to_owned(), why })
             })?;

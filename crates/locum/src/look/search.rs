@@ -25,7 +25,8 @@ struct Find {
 pub(super) fn run(flags: &Search, sight: &Sight) -> Result<(), Complaint> {
     let wanted = flags.text.to_lowercase();
     if wanted.trim().is_empty() {
-        return Err(Complaint::usage("there is no text to search for"));
+        let complaint = Complaint::usage("there is no text to search for");
+        return Err(Complaint { next: "locum search --help".into(), ..complaint });
     }
     let mut finds: Vec<Find> = Vec::new();
     for key in sight.keys(None)? {

@@ -6,6 +6,9 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -67,6 +70,25 @@ pub(crate) enum Act {
     Kill,
 }
 
+/// Ends a program that would never end, so that a test says what is wrong instead of hanging.
+struct Watch {
+    _done: Sender<()>,
+}
+
+impl Watch {
+    fn over(process: u32) -> Watch {
+        let (done, waiting) = channel::<()>();
+        thread::spawn(move || {
+            if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-9", &process.to_string()]).status();
+            }
+        });
+        Watch { _done: done }
+    }
+}
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Runs `locum run … --json` and answers each line until it ends or is killed with `SIGKILL`.
 pub(crate) fn converse(
     folder: &Folder,
@@ -78,6 +100,7 @@ pub(crate) fn converse(
         command.arg("--json").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     // Held to the end: whoever closes standard input says that nobody is there any more.
     let mut stdin = child.stdin.take().unwrap();
+    let _watch = Watch::over(child.id());
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let mut lines = Vec::new();
     for line in stdout.lines() {
