@@ -44,7 +44,8 @@ impl fmt::Display for Holder {
 /// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl Lock {
@@ -53,7 +54,7 @@ impl Lock {
         for _ in 0..TRIES {
             if let Some(mut file) = attempt(path).map_err(failed)? {
                 sign(&mut file).map_err(failed)?;
-                return Ok(Lock { _file: file });
+                return Ok(Lock { file, path: path.to_owned() });
             }
             thread::sleep(PAUSE);
         }
@@ -70,7 +71,17 @@ impl Lock {
         file.lock().map_err(failed)?;
         sign(&mut file).map_err(failed)?;
         fs::rename(&fresh, path).map_err(failed)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file, path: path.to_owned() })
+    }
+
+    /// Nobody has taken over since.
+    pub(crate) fn is_held(&self) -> bool {
+        still_there(&self.file, &self.path)
+    }
+
+    /// Who did.
+    pub(crate) fn lost(&self) -> Error {
+        Error::Locked { path: self.path.clone(), holder: holder(&self.path) }
     }
 }
 

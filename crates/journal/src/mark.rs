@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use locum_kernel::Seq;
@@ -41,6 +41,8 @@ pub(crate) struct Mark {
 #[derive(Debug)]
 pub(crate) struct Marks {
     file: File,
+    /// Nothing was written since the last sync, so the next one has nothing to do.
+    is_synced: bool,
     unsynced: u32,
 }
 
@@ -66,7 +68,7 @@ impl Marks {
         let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok((Marks { file, unsynced: 0 }, found(&bytes)))
+        Ok((Marks { file, is_synced: true, unsynced: 0 }, found(&bytes)))
     }
 
     pub(crate) fn write(&mut self, number: i64, mark: Mark) -> io::Result<()> {
@@ -88,7 +90,11 @@ impl Marks {
 
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.unsynced = 0;
-        self.file.sync_data()
+        if !self.is_synced {
+            self.file.sync_data()?;
+            self.is_synced = true;
+        }
+        Ok(())
     }
 
     fn put(&mut self, number: i64, state: u32, mark: Mark) -> io::Result<()> {
@@ -101,8 +107,8 @@ impl Marks {
         slot.extend(check(&slot).to_le_bytes());
         assert_eq!(slot.len(), SLOT, "slots have one size");
         let at = u64::try_from(number).unwrap_or(u64::MAX).saturating_mul(SLOT as u64);
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.write_all(&slot)
+        self.is_synced = false;
+        write_at(&mut self.file, &slot, at)
     }
 }
 
@@ -132,6 +138,18 @@ fn found(bytes: &[u8]) -> Found {
         }
     }
     found
+}
+
+#[cfg(unix)]
+fn write_at(file: &mut File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn write_at(file: &mut File, bytes: &[u8], at: u64) -> io::Result<()> {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(bytes)
 }
 
 fn check(bytes: &[u8]) -> u32 {

@@ -16,10 +16,12 @@
 //!   pages above all entries): then those below it, or the whole file, are refused, with a copy.
 //! - **Nothing is made anew in place of something lost.**
 //!
-//! In reading order: `tables`, `catalogue`, `read`, `writer`, `keep`, and `look` for those who only
-//! read.
+//! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `keep`, and `look`
+//! for those who only read.
 
 mod catalogue;
+mod fence;
+mod job;
 mod keep;
 mod look;
 mod read;
@@ -42,10 +44,12 @@ use crate::lock::Lock;
 use crate::mark::{Found, Marks};
 use crate::{Done, Error, Journal, Listed, Records, Snapshot, Ticket, last_of};
 use catalogue::{Catalogue, Known};
+use fence::Fence;
+use job::{Job, Work};
 use keep::{beside, keep};
 pub use look::Onlooker;
 use tables::{Access, Trouble, VERSION};
-use writer::{Job, Work, Writer};
+use writer::Writer;
 
 pub struct Sqlite {
     shared: Arc<Shared>,
@@ -78,44 +82,45 @@ impl Sqlite {
     /// Opens the file, and makes it if it is not there. Its folder must exist.
     pub fn open(path: &Path) -> Result<Sqlite, Error> {
         let lock = Lock::acquire(&beside(path, "-lock"))?;
-        Sqlite::start(path, lock)
+        Sqlite::start(path, lock, false)
     }
 
     /// The same, whoever has it open: from now on the other writes nothing more. Fails if the
     /// other was stopped in the middle of a write; then only its death helps.
     pub fn take_over(path: &Path) -> Result<Sqlite, Error> {
         let lock = Lock::take_over(&beside(path, "-lock"))?;
-        Sqlite::start(path, lock)
+        Sqlite::start(path, lock, true)
     }
 
-    fn start(path: &Path, lock: Lock) -> Result<Sqlite, Error> {
+    fn start(path: &Path, lock: Lock, takes_over: bool) -> Result<Sqlite, Error> {
         let mark = beside(path, "-mark");
         let marks = Marks::open(&mark);
         let unusable = |source| Error::File { path: mark.clone(), source };
         let (mut marks, found) = marks.map_err(unusable)?;
         let ragged = is_ragged(path);
-        let damaged = survey(path, &found)?;
-        let (connection, epoch) = open_to_write(path)?;
+        let (damaged, reader) = survey(path, &found)?;
+        let (connection, fence) = open_to_write(path, &lock, takes_over)?;
         let opened = |connection: &Connection| Catalogue::read(connection, &found);
         let mut catalogue = opened(&connection).map_err(|trouble| broken(path, trouble))?;
         catalogue.mend(&connection, &mut marks).map_err(unusable)?;
         if ragged {
             catalogue.notices.push("the journal ended in the middle of a page".into());
         }
-        let reader = tables::connect(path, Access::Look);
+        let reader = reader.map_or_else(|| tables::connect(path, Access::Look), Ok);
         let reader = reader.map_err(|error| broken(path, Trouble::Sql(error)))?;
         let (catalogue, queued) = (Mutex::new(catalogue), AtomicUsize::new(0));
         let shared = Arc::new(Shared { path: path.to_owned(), catalogue, queued });
         let (jobs, inbox) = channel();
         let (stopped, company) = (false, 1);
         let own = Arc::clone(&shared);
-        let writer = Writer { shared: own, connection, marks, epoch, stopped, company };
+        let writer = Writer { shared: own, connection, marks, fence, stopped, company };
         let writer = Arc::new(Mutex::new(writer));
         let (ours, theirs) = (Arc::clone(&writer), Arc::clone(&shared));
         let thread = thread::Builder::new().name("journal".into());
         let thread = thread.spawn(move || writer::run(&ours, &theirs, &inbox));
         let thread = thread.map_err(|source| Error::File { path: path.to_owned(), source })?;
         let (jobs, thread, reader) = (Some(jobs), Some(thread), Mutex::new(reader));
+        let epoch = fence.mine;
         let journal = Sqlite { shared, jobs, thread, reader, writer, epoch, _lock: lock };
         for (session, why) in damaged {
             journal.spoil(&session, why);
@@ -128,7 +133,7 @@ impl Sqlite {
         self.shared.catalogue().notices.clone()
     }
 
-    /// The number of this writer: one more than any before it.
+    /// The number of this writer: higher than any that wrote before it.
     pub fn epoch(&self) -> i64 {
         self.epoch
     }
@@ -281,19 +286,27 @@ impl fmt::Debug for Sqlite {
     }
 }
 
+type Survey = (Vec<(String, String)>, Option<Connection>);
+
 /// Looks before anything is written: is it ours, is it whole, and has it come as far as its marks
-/// say? Returns the damaged sessions. Only after an unclean end can a whole log have been cut, so
-/// only then is every session looked at; otherwise each is when it is read.
-fn survey(path: &Path, marks: &Found) -> Result<Vec<(String, String)>, Error> {
+/// say? Returns the damaged sessions, and the connection, if it can be read with. Only after an
+/// unclean end can a whole log have been cut, so only then is every session looked at; otherwise
+/// each is when it is read.
+fn survey(path: &Path, marks: &Found) -> Result<Survey, Error> {
     let length = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
     if length(path) == 0 {
         let sessions = marks.live.values().filter(|mark| mark.head.last > Seq(0)).count();
         if sessions > 0 || length(&beside(path, "-wal")) > 0 {
             return Err(Error::Lost { path: path.to_owned(), sessions });
         }
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let trouble = |trouble| broken(path, trouble);
+    if length(&beside(path, "-journal")) > 0 {
+        // The power went while the file was made: whoever may only look cannot undo that half.
+        let undone = tables::connect(path, Access::Write).map_err(Trouble::from);
+        undone.and_then(|undone| tables::version(&undone)).map_err(trouble)?;
+    }
     let connection = tables::connect(path, Access::Look);
     let connection = connection.map_err(|error| trouble(error.into()))?;
     match tables::version(&connection).map_err(trouble)? {
@@ -302,7 +315,7 @@ fn survey(path: &Path, marks: &Found) -> Result<Vec<(String, String)>, Error> {
             return Err(Error::Version { path: path.to_owned(), found, known: VERSION });
         }
         // Somebody died before the tables were there; but then nothing was ever acknowledged.
-        None if marks.live.is_empty() => return Ok(Vec::new()),
+        None if marks.live.is_empty() => return Ok((Vec::new(), None)),
         None => return Err(trouble(Trouble::Damage("its tables are gone".into()))),
     }
     let catalogue = Catalogue::read(&connection, marks).map_err(trouble)?;
@@ -310,10 +323,14 @@ fn survey(path: &Path, marks: &Found) -> Result<Vec<(String, String)>, Error> {
         0 => Vec::new(),
         _ => catalogue.behind(&connection).map_err(trouble)?,
     };
-    if !damaged.is_empty() || catalogue.has_orphans() {
-        keep(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+    if damaged.is_empty() && !catalogue.has_orphans() {
+        return Ok((damaged, Some(connection)));
     }
-    Ok(damaged)
+    // Whoever closes a file gives up all locks its process has on it: so this connection, and the
+    // lock it holds, ends before the copy is made.
+    drop(connection);
+    keep(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+    Ok((damaged, None))
 }
 
 /// A file without a log is whole pages. The database only looks whether the last one begins; if
@@ -323,17 +340,24 @@ fn is_ragged(path: &Path) -> bool {
     length(&beside(path, "-wal")) == 0 && length(path) % tables::PAGE != 0
 }
 
-fn open_to_write(path: &Path) -> Result<(Connection, i64), Error> {
+fn open_to_write(path: &Path, lock: &Lock, over: bool) -> Result<(Connection, Fence), Error> {
     let opened = || {
         let connection = tables::connect(path, Access::Write)?;
         tables::set_up(&connection)?;
         if tables::version(&connection)?.is_none() {
             tables::make_tables(&connection)?;
         }
-        let epoch = tables::next_epoch(&connection)?;
-        Ok((connection, epoch))
+        let fence = if over {
+            Fence::put_up(&connection, || lock.is_held())?
+        } else {
+            // In this order: the fence relies on it.
+            let fence = Fence::look(&connection)?;
+            lock.is_held().then_some(fence)
+        };
+        Ok(fence.map(|fence| (connection, fence)))
     };
-    opened().map_err(|trouble| broken(path, trouble))
+    let opened = opened().map_err(|trouble| broken(path, trouble))?;
+    opened.ok_or_else(|| lock.lost())
 }
 
 /// The file as a whole cannot be used. If that is because of what is in it, a copy is kept.

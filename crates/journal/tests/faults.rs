@@ -1,9 +1,15 @@
 //! What a machine can do to a journal: flip bits, cut files, zero blocks, kill, stop and race
-//! processes, run out of space. Nothing may go unseen, and nobody else may suffer.
+//! processes, run out of space, lose power. Nothing may go unseen, and nobody else may suffer.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 #[path = "faults/damage.rs"]
 mod damage;
+#[cfg(unix)]
+#[path = "faults/disk.rs"]
+mod disk;
+#[cfg(unix)]
+#[path = "faults/power.rs"]
+mod power;
 #[path = "faults/processes.rs"]
 mod processes;
 #[path = "faults/space.rs"]

@@ -152,15 +152,14 @@ pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&both)
 }
 
-/// A writer's number is one more than any before it.
-pub(super) fn next_epoch(connection: &Connection) -> rusqlite::Result<i64> {
-    let sql = "UPDATE meta SET epoch = epoch + 1 WHERE id = 1 RETURNING epoch";
-    connection.query_row(sql, [], |row| row.get(0))
-}
-
 pub(super) fn epoch(connection: &Connection) -> rusqlite::Result<i64> {
     let mut statement = connection.prepare_cached("SELECT epoch FROM meta WHERE id = 1")?;
     statement.query_row([], |row| row.get(0))
+}
+
+pub(super) fn set_epoch(connection: &Connection, epoch: i64) -> rusqlite::Result<()> {
+    let sql = "UPDATE meta SET epoch = ? WHERE id = 1";
+    connection.prepare_cached(sql)?.execute([epoch]).map(drop)
 }
 
 /// The first key of a session and the first of the next.

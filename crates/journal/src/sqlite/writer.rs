@@ -9,71 +9,26 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use locum_kernel::Seq;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode};
 
 use super::catalogue::Known;
+use super::fence::{Fence, Turn};
+use super::job::{Job, Work, gather};
 use super::tables::{self, Trouble, is_damage, is_full, range};
 use super::{Shared, read};
+use crate::Error;
 use crate::chain::{Facts, Head, link};
 use crate::mark::Marks;
-use crate::{Done, Error};
-
-/// Bounds what one transaction holds in memory, and how long the first of it waits.
-const BATCH_JOBS: usize = 1_024;
-const BATCH_BYTES: usize = 16 << 20;
-
-/// Callers that shared the last sync were woken together and come back together: waiting this
-/// long for them costs less than giving the quickest of them a sync of its own. A lone caller
-/// never waits.
-const GATHER: Duration = Duration::from_micros(150);
-
-pub(super) struct Job {
-    pub(super) session: String,
-    pub(super) work: Work,
-    pub(super) done: Done,
-}
-
-pub(super) enum Work {
-    Append {
-        expected: Seq,
-        facts: Facts,
-        json: String,
-    },
-    Snapshot {
-        seq: Seq,
-        bytes: Vec<u8>,
-    },
-    Delete,
-    /// The session is damaged and is to be refused from now on.
-    Spoil {
-        why: String,
-    },
-    /// The session gives up its name.
-    Rename {
-        name: String,
-    },
-}
-
-impl Work {
-    fn bytes(&self) -> usize {
-        match self {
-            Work::Append { json, .. } => json.len(),
-            Work::Snapshot { bytes, .. } => bytes.len(),
-            Work::Delete | Work::Spoil { .. } | Work::Rename { .. } => 0,
-        }
-    }
-}
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     pub(super) connection: Connection,
     pub(super) marks: Marks,
-    pub(super) epoch: i64,
+    pub(super) fence: Fence,
     pub(super) stopped: bool,
-    /// How many shared the last sync.
+    /// How many sessions shared the last sync.
     pub(super) company: usize,
 }
 
@@ -103,9 +58,9 @@ pub(super) fn run(writer: &Mutex<Writer>, shared: &Shared, jobs: &Receiver<Job>)
     while let Ok(first) = jobs.recv() {
         // Gathered under the lock: whoever comes while another writes is still in time.
         let mut writer = lock(writer);
-        let batch = gather(first, jobs, writer.company);
+        let (batch, company) = gather(first, jobs, writer.company);
+        writer.company = company;
         let served = batch.len();
-        writer.company = served;
         writer.serve(batch);
         shared.queued.fetch_sub(served, Ordering::AcqRel);
     }
@@ -156,17 +111,15 @@ impl Writer {
             return Ok(batch.iter().map(stopped).collect());
         }
         let (mut changed, mut results) = (Changed::new(), Vec::with_capacity(batch.len()));
-        let Writer { shared, connection, marks, epoch, .. } = self;
+        let Writer { shared, connection, marks, fence, .. } = self;
         let sql = |error| Failure::Sql(Arc::new(error));
-        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(sql)?;
-        let found = tables::epoch(&transaction).map_err(sql)?;
-        if found != *epoch {
+        let turn = Turn::begin(connection).map_err(sql)?;
+        if let Err(found) = fence.check(connection).map_err(sql)? {
             self.stopped = true;
             return Err(Failure::Fenced(found));
         }
         for job in batch {
-            let mut desk = Desk { shared, connection: &transaction, marks, changed: &mut changed };
+            let mut desk = Desk { shared, connection, marks, changed: &mut changed };
             match desk.perform(job) {
                 Ok(()) => results.push(Ok(())),
                 Err(Refused::Alone(error)) => results.push(Err(error)),
@@ -176,10 +129,12 @@ impl Writer {
         if changed.is_empty() && results.iter().all(Result::is_err) {
             return Ok(results);
         }
-        transaction.commit().map_err(|error| {
+        let claimed = fence.claim(connection).map_err(sql)?;
+        turn.commit().map_err(|error| {
             self.stopped = !is_full(&error) && !is_busy(&error);
             sql(error)
         })?;
+        self.fence = claimed;
         self.settle(changed);
         Ok(results)
     }
@@ -211,7 +166,7 @@ impl Writer {
         let (path, session) = (self.path(), job.session.clone());
         match failure {
             Failure::Fenced(found) => {
-                Error::Fenced { path, session, mine: self.epoch, found: *found }
+                Error::Fenced { path, session, mine: self.fence.mine, found: *found }
             }
             Failure::Sql(error) if is_full(error) => Error::Full { path, session },
             Failure::Sql(error) if is_damage(error) => {
@@ -224,21 +179,6 @@ impl Writer {
     fn path(&self) -> PathBuf {
         self.shared.path.clone()
     }
-}
-
-fn gather(first: Job, jobs: &Receiver<Job>, company: usize) -> Vec<Job> {
-    let mut bytes = first.work.bytes();
-    let mut batch = vec![first];
-    while batch.len() < BATCH_JOBS && bytes < BATCH_BYTES {
-        let next = match jobs.try_recv().ok() {
-            None if batch.len() < company => jobs.recv_timeout(GATHER).ok(),
-            next => next,
-        };
-        let Some(job) = next else { break };
-        bytes += job.work.bytes();
-        batch.push(job);
-    }
-    batch
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use locum_journal::{Error, Journal, Records as _, Sqlite};
@@ -205,6 +206,14 @@ fn try_one(folder: &Folder, image: &Image, file: &str, what: &str, bytes: &[u8])
     look(image, &path, what)
 }
 
+/// So many bits of each part of a file, wherever they are in it.
+fn spread(bytes: Range<usize>, part: usize, each: usize, numbers: &mut Numbers) -> Vec<usize> {
+    let parts = bytes.clone().step_by(part).map(|from| from..(from + part).min(bytes.end));
+    let one =
+        |part: &Range<usize>, numbers: &mut Numbers| part.start * 8 + numbers.below(part.len() * 8);
+    parts.flat_map(|part| (0..each).map(|_| one(&part, numbers)).collect::<Vec<_>>()).collect()
+}
+
 #[test]
 fn no_flipped_bit_goes_unseen_in_the_database() {
     let folder = Folder::new("flips");
@@ -212,9 +221,9 @@ fn no_flipped_bit_goes_unseen_in_the_database() {
     let own = own_pages(&folder, &image);
     let (mut tally, mut numbers) = (Tally::default(), Numbers(1));
     let whole = &image.files[""];
-    // The header is small and everything hangs on it: every bit of it, and many of the rest.
-    let anywhere = (0..1_400).map(|_| numbers.below(whole.len() * 8)).collect::<Vec<_>>();
-    for bit in (0..800).chain(anywhere) {
+    // The header is small and everything hangs on it: every bit of it, and many of each page.
+    let pages = spread(0..whole.len(), 4096, 30, &mut numbers);
+    for bit in (0..800).chain(pages) {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         let (seen, _) = try_one(&folder, &image, "", &format!("bit {bit}"), &bytes);
@@ -224,8 +233,8 @@ fn no_flipped_bit_goes_unseen_in_the_database() {
         }
         tally.count(&seen);
     }
-    eprintln!("database, {} bytes: {tally:?}", whole.len());
-    assert!(tally.sessions > 500, "{tally:?}");
+    eprintln!("database, {} pages: {tally:?}", whole.len() / 4096);
+    assert!(tally.tried >= 2_000 && tally.sessions > 500, "{tally:?}");
 }
 
 #[test]
@@ -234,8 +243,9 @@ fn no_flipped_bit_goes_unseen_in_the_log() {
     let image = crashed(&folder);
     let (mut tally, mut numbers) = (Tally::default(), Numbers(2));
     let whole = &image.files["-wal"];
-    let anywhere = (0..400).map(|_| numbers.below(whole.len() * 8)).collect::<Vec<_>>();
-    for bit in (0..32 * 8).chain(anywhere) {
+    // A header, and then pages with a header each.
+    let frames = spread(32..whole.len(), 24 + 4096, 12, &mut numbers);
+    for bit in (0..32 * 8).chain(frames) {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         let (seen, _) = try_one(&folder, &image, "-wal", &format!("log bit {bit}"), &bytes);
@@ -245,7 +255,7 @@ fn no_flipped_bit_goes_unseen_in_the_log() {
         }
         tally.count(&seen);
     }
-    eprintln!("log, {} bytes: {tally:?}", whole.len());
+    eprintln!("log, {} frames: {tally:?}", whole.len() / 4120);
     assert_eq!(tally.journal, 0, "a damaged log is no damaged database");
     assert!(tally.sessions > 500, "{tally:?}");
 }
@@ -256,6 +266,7 @@ fn no_flipped_bit_goes_unseen_in_the_marks() {
     for (name, image) in [("closed", closed(&folder)), ("crashed", crashed(&Folder::new("mark-2")))]
     {
         let whole = &image.files["-mark"];
+        eprintln!("marks, {name}, {} slots: {} tried", whole.len() / 64, whole.len() * 8 / 13);
         for bit in (0..whole.len() * 8).step_by(13) {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);

@@ -1,6 +1,7 @@
 //! More than one process: races for the lock, killed holders, a holder that is stopped, taken
 //! over from, and woken. The other processes are this test program, told by a variable what to do.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use locum_journal::{Error, Journal, Records as _, Sqlite};
 use locum_kernel::Seq;
 
-use crate::{Folder, entry};
+use crate::{Folder, beside, entry};
 
 const ROLE: &str = "LOCUM_JOURNAL_CHILD";
 
@@ -161,7 +162,7 @@ fn a_stopped_writer_that_wakes_after_a_take_over_writes_nothing() {
     new.append("main", Seq(1), &entry(2, "from the new one")).unwrap();
 
     old.signal("-CONT");
-    assert_eq!(old.tell("write"), format!("fenced {} {}", new.epoch() - 1, new.epoch()));
+    assert_eq!(old.tell("write"), format!("fenced {} {}", new.epoch() - 2, new.epoch()));
     assert!(old.tell("write").starts_with("failed"), "and it has stopped for good");
     // Nor does its end open the door: the lock that counts is the new one's.
     drop(old);
@@ -171,6 +172,43 @@ fn a_stopped_writer_that_wakes_after_a_take_over_writes_nothing() {
     assert_eq!(new.load("main").unwrap(), expected);
     drop(new);
     assert_eq!(Sqlite::open(&folder.journal()).unwrap().load("main").unwrap(), expected);
+}
+
+/// Its number is not in the file yet, and still it is too late.
+#[test]
+fn a_writer_that_was_taken_over_from_before_its_first_entry_writes_nothing() {
+    let folder = Folder::new("early-fence");
+    drop(Sqlite::open(&folder.journal()).unwrap());
+    let mut old = Other::start(&folder.journal());
+    assert_eq!(old.hear(), "open");
+    old.signal("-STOP");
+    let new = Sqlite::take_over(&folder.journal()).unwrap();
+    old.signal("-CONT");
+    // The new one has not written anything yet, either.
+    assert_eq!(old.tell("write"), format!("fenced {} {}", new.epoch() - 1, new.epoch()));
+    assert_eq!(new.load("main").unwrap(), []);
+    new.append("main", Seq(0), &entry(1, "from the new one")).unwrap();
+    let newest = Sqlite::take_over(&folder.journal()).unwrap();
+    let late = new.append("main", Seq(1), &entry(2, "late"));
+    assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
+    newest.append("main", Seq(1), &entry(2, "in time")).unwrap();
+}
+
+#[test]
+fn opening_to_read_writes_nothing() {
+    let folder = Folder::new("idle");
+    let journal = Sqlite::open(&folder.journal()).unwrap();
+    journal.append("main", Seq(0), &entry(1, "x")).unwrap();
+    let epoch = journal.epoch();
+    drop(journal);
+    let files = || ["", "-mark"].map(|file| fs::read(beside(&folder.journal(), file)).unwrap());
+    let before = files();
+    for _ in 0..3 {
+        let journal = Sqlite::open(&folder.journal()).unwrap();
+        assert_eq!(journal.load("main").unwrap(), [entry(1, "x")]);
+        assert_eq!(journal.epoch(), epoch + 1);
+    }
+    assert!(files() == before, "not a byte");
 }
 
 #[test]

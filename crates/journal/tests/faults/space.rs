@@ -1,6 +1,7 @@
 //! A disk that is full: refused with its name, nothing lost, and on again when there is room.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,10 +14,10 @@ use crate::{Folder, entry, text};
 struct Tiny(PathBuf);
 
 impl Tiny {
-    fn mount(path: &Path) -> Option<Tiny> {
+    fn mount(path: &Path, size: &str) -> Option<Tiny> {
         fs::create_dir_all(path).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(path);
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path);
         let mounted = mount.output().is_ok_and(|output| output.status.success());
         mounted.then(|| Tiny(path.to_owned()))
     }
@@ -30,16 +31,25 @@ impl Drop for Tiny {
 
 #[test]
 fn a_full_disk_refuses_loses_nothing_and_goes_on_when_there_is_room() {
-    let folder = Folder::new("full");
-    let Some(tiny) = Tiny::mount(&folder.0.join("tiny")) else {
-        eprintln!("SKIPPED: a small file system can be mounted only by root; nothing was tested");
-        return;
-    };
-    let ballast = tiny.0.join("ballast");
-    fs::write(&ballast, vec![1; 200 << 10]).unwrap();
-    let path = tiny.0.join("journal.db");
+    // On the larger one, entries are of several pages each.
+    for (size, ballast, length) in [("512k", 160 << 10, 2_000), ("4m", 1 << 20, 20_000)] {
+        let folder = Folder::new(&format!("full-{size}"));
+        let Some(tiny) = Tiny::mount(&folder.0.join("tiny"), size) else {
+            eprintln!("SKIPPED: small file systems are mounted only by root; nothing was tested");
+            return;
+        };
+        fill_up(&tiny.0, ballast, length);
+    }
+}
+
+fn fill_up(folder: &Path, ballast: usize, length: usize) {
+    let (path, bytes) = (folder.join("journal.db"), vec![1; ballast]);
+    let ballast = folder.join("ballast");
+    fs::write(&ballast, bytes).unwrap();
+    let spare = folder.join("spare");
+    fs::write(&spare, vec![1; 80 << 10]).unwrap();
     let journal = Sqlite::open(&path).unwrap();
-    let line = |number| entry(number, &text(2_000, number));
+    let line = |number| entry(number, &text(length, number));
     let append = |number: u64| journal.append("main", Seq(number - 1), &line(number));
 
     let mut kept = 0;
@@ -69,14 +79,35 @@ fn a_full_disk_refuses_loses_nothing_and_goes_on_when_there_is_room() {
     }
     assert!(crowd.iter().all(|session| journal.load(session).unwrap().is_empty()));
     fs::remove_file(&ballast).unwrap();
-    for _ in 0..10 {
+    for _ in 0..8 {
         append(kept + 1).unwrap();
         kept += 1;
     }
     journal.append("other", Seq(0), &line(1)).unwrap();
     drop(journal);
+    // Opened on a full disk, it can still be read.
+    let left = fill_disk(&folder.join("more"));
     let journal = Sqlite::open(&path).unwrap();
     let expected: Vec<_> = (1..=kept).map(line).collect();
     assert_eq!(journal.load("main").unwrap(), expected);
+    let full = journal.append("main", Seq(kept), &entry(kept + 1, &text(left + 9_000, 1)));
+    assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+    // The log may have taken all there was, and emptying it takes some more.
+    fs::remove_file(spare).unwrap();
+    journal.append("main", Seq(kept), &line(kept + 1)).unwrap();
+    drop(journal);
+    let journal = Sqlite::open(&path).unwrap();
+    let expected: Vec<_> = (1..=kept + 1).map(line).collect();
+    assert_eq!(journal.load("main").unwrap(), expected);
     assert_eq!(journal.load("other").unwrap(), [line(1)]);
+}
+
+/// Leaves what the database needs to look at itself: the index of its log.
+fn fill_disk(path: &Path) -> usize {
+    const LEFT: u64 = 40 << 10;
+    let mut file = fs::File::create(path).unwrap();
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let length = file.metadata().unwrap().len();
+    file.set_len(length.saturating_sub(LEFT)).unwrap();
+    usize::try_from(LEFT).unwrap()
 }
