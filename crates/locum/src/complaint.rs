@@ -10,6 +10,7 @@ use locum_runtime::{driver, script};
 
 /// The exit codes of the command line, by what they mean.
 const USAGE: u8 = 2;
+/// Model, key or network.
 const NETWORK: u8 = 6;
 const DATA: u8 = 7;
 
@@ -64,9 +65,30 @@ impl Complaint {
         Complaint {
             code: "E102",
             what,
-            cause: "Only scripted models can be used so far.".into(),
+            cause: "A model is script:FILE or anthropic/NAME so far.".into(),
             next: "locum run \"text\" -m script:FILE".into(),
             exit: USAGE,
+        }
+    }
+
+    pub(crate) fn no_key(variable: &str) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: "There is no key for this model.".into(),
+            cause: format!("{variable} is not set."),
+            next: format!("export {variable}=…, then run again"),
+            exit: NETWORK,
+        }
+    }
+
+    /// The address or the key of a provider makes no sense.
+    pub(crate) fn provider(error: &dyn Error, next: String) -> Complaint {
+        Complaint {
+            code: "E107",
+            what: "The model's provider cannot be used.".into(),
+            cause: chain(error),
+            next,
+            exit: NETWORK,
         }
     }
 
@@ -82,7 +104,7 @@ impl Complaint {
 
     pub(crate) fn listen(address: &str, error: &io::Error) -> Complaint {
         Complaint {
-            code: "E106",
+            code: "E109",
             what: format!("Nobody can listen on {address}."),
             cause: error.to_string(),
             next: "locum script-server FILE --listen 127.0.0.1:0".into(),
@@ -224,7 +246,7 @@ impl Complaint {
 
     pub(crate) fn output(file: &Path, error: &io::Error) -> Complaint {
         Complaint {
-            code: "E107",
+            code: "E108",
             what: format!("The final text could not be written to {}.", file.display()),
             cause: error.to_string(),
             next: "locum sessions show KEY has it".into(),

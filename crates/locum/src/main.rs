@@ -1,7 +1,8 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
-//! In reading order: the flags, one headless run, what it prints, how it complains; whom a name
-//! means (`address`), and the commands that look at sessions (`look`).
+//! In reading order: the flags, who answers (`model`), one headless run, what it prints, how it
+//! complains; whom a name means (`address`), the commands that look at sessions (`look`) and those
+//! that do something in them (`act`).
 
 mod act;
 mod address;
@@ -10,6 +11,7 @@ mod data;
 mod demo;
 mod flags;
 mod look;
+mod model;
 mod people;
 mod print;
 mod reach;

@@ -14,7 +14,7 @@ use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
 use locum_runtime::files::Files;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
-use locum_runtime::script::{Props, Script, Scripted};
+use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
 
 use crate::complaint::Complaint;
@@ -22,6 +22,7 @@ use crate::data;
 use crate::demo;
 use crate::flags::{Approvals, Run};
 use crate::look::Sight;
+use crate::model::{self, Chosen};
 use crate::people;
 use crate::print::{self, Source, Style};
 use crate::setup::Setup;
@@ -55,8 +56,8 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     }
 
     let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
-    let script = read_script(&model)?;
-    let tools = tools(&script, &root, &clock)?;
+    let Chosen { provider, script } = model::choose(&model, &clock)?;
+    let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let setup = Setup {
         session: &key,
@@ -64,14 +65,14 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         agent: flags.agent.as_deref(),
         approvals,
         bounds: &flags.bounds,
-        script: Some(&script),
+        script: script.as_ref(),
         tools: tools.as_ref(),
     };
     let config = setup.config();
     let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
     let printer = print::start(style(flags.json, plain), source)?;
     open_session(&mut driver, &config, text)?;
-    let hands = Hands { provider: Arc::new(Scripted::new(script, clock)), tools };
+    let hands = Hands { provider, tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
     let people = listen(driver.handle(), driver.subscribe(), approvals, config);
     let visitors = receive(&folder, desk);
@@ -165,11 +166,17 @@ fn style(json: bool, plain: bool) -> Style {
     }
 }
 
-fn tools(script: &Script, root: &Path, clock: &Arc<dyn Clock>) -> Result<Arc<Tools>, Complaint> {
+/// What the script brings, and what reads the workspace.
+fn tools(
+    script: Option<&Script>,
+    root: &Path,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Tools>, Complaint> {
     let files = Files::new(root).map_err(|error| Complaint::workspace(root, &error))?;
-    let props = Props::new(script, Arc::clone(clock));
-    let boxes: Vec<Box<dyn Toolbox>> = vec![Box::new(props), Box::new(files)];
-    Ok(Arc::new(Tools::new(boxes)))
+    let props = script.map(|script| Props::new(script, Arc::clone(clock)));
+    let props = props.map(|props| Box::new(props) as Box<dyn Toolbox>);
+    let boxes = props.into_iter().chain([Box::new(files) as Box<dyn Toolbox>]);
+    Ok(Arc::new(Tools::new(boxes.collect())))
 }
 
 fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
@@ -211,14 +218,6 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
         return Err(Complaint::nothing_to_resume(key, "Nobody has said anything in it yet."));
     }
     Ok(())
-}
-
-fn read_script(model: &str) -> Result<Script, Complaint> {
-    if let Some(tour) = demo::script(model) {
-        return tour;
-    }
-    let file = model.strip_prefix("script:").ok_or_else(|| Complaint::model(model))?;
-    Script::read(Path::new(file)).map_err(|error| Complaint::script(&error))
 }
 
 /// The exit code, with a complaint if it is not zero.

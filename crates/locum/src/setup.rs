@@ -25,9 +25,13 @@ pub(crate) struct Setup<'a> {
 impl Setup<'_> {
     pub(crate) fn config(&self) -> Config {
         let root = self.agent.unwrap_or(MAIN);
-        let named = self.script.into_iter().flat_map(Script::names);
-        let named = named.filter(|name| *name != root && *name != MAIN);
-        let definitions = named.map(|name| definition(name, Kind::Agent)).collect();
+        let definitions = match self.script {
+            Some(script) => {
+                let named = script.names().filter(|name| *name != root && *name != MAIN);
+                named.map(|name| definition(name, Kind::Agent)).collect()
+            }
+            None => vec![worker()],
+        };
         Config {
             session: self.session.to_owned(),
             main: self.main(root),
@@ -53,6 +57,10 @@ impl Setup<'_> {
 /// below it: nobody may be there to say "go on", and whoever is watches main.
 const MAIN_TURNS: u32 = 1_000;
 
+/// Agents off the floor that may be active at once, and that one request may lead to.
+const SLOTS: u32 = 16;
+const AGENTS: u32 = 64;
+
 fn audience(approvals: Approvals) -> Audience {
     match approvals {
         Approvals::Deny => Audience::Absent,
@@ -63,7 +71,13 @@ fn audience(approvals: Approvals) -> Audience {
 }
 
 fn limits(bounds: &Bounds) -> TreeLimits {
-    let mut limits = TreeLimits { micro_usd_max: bounds.max_cost, ..TreeLimits::default() };
+    let mut limits = TreeLimits {
+        slots: SLOTS,
+        width_max: AGENTS,
+        spawns_max: AGENTS,
+        micro_usd_max: bounds.max_cost,
+        ..TreeLimits::default()
+    };
     limits.turns_max = bounds.max_turns.unwrap_or(limits.turns_max);
     limits.slots = bounds.slots.unwrap_or(limits.slots);
     if let Some(agents) = bounds.max_agents {
@@ -73,6 +87,12 @@ fn limits(bounds: &Bounds) -> TreeLimits {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     limits.active_ms_max = bounds.timeout.map(ms);
     limits
+}
+
+/// Who is there when nobody has defined anybody.
+fn worker() -> Definition {
+    let about = "does one task on its own and reports back".into();
+    Definition { about, ..Definition::new("worker", Kind::Agent) }
 }
 
 fn definition(name: &str, kind: Kind) -> Definition {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use locum_kernel::{
     AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Scope, Seq,
-    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed, view,
+    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed, summary,
 };
 
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,7 @@ enum Trouble {
 /// One entry being told.
 struct Telling<'s> {
     at: Time,
+    ts: String,
     /// The session after the whole entry.
     after: &'s Session,
     lines: Vec<Line>,
@@ -128,7 +129,8 @@ impl Teller {
     /// The lines of an entry, given the session that has folded it. Every entry must be told, in
     /// order, or the numbers are wrong.
     pub fn tell(&mut self, after: &Session, entry: &Entry) -> Vec<Line> {
-        let mut telling = Telling { at: entry.at, after, lines: Vec::new() };
+        let (at, ts) = (entry.at, rfc3339(entry.at));
+        let mut telling = Telling { at, ts, after, lines: Vec::new() };
         // A restart is told with the world it comes in, which its entry names later.
         for event in &entry.events {
             if let Event::Configured { changes } = event {
@@ -149,14 +151,14 @@ impl Teller {
     }
 
     fn say(&mut self, telling: &mut Telling<'_>, about: AgentId, body: Body) {
-        let line = self.line(telling.at, self.told + 1, about, body);
+        let line = self.line(telling.ts.clone(), self.told + 1, about, body);
         self.told = line.seq;
         telling.lines.push(line);
     }
 
-    fn line(&self, at: Time, seq: u64, about: AgentId, body: Body) -> Line {
+    fn line(&self, ts: String, seq: u64, about: AgentId, body: Body) -> Line {
         let agent = self.part(about).map_or_else(AgentRef::nobody, |part| part.name.clone());
-        Line { v: VERSION, seq, ts: rfc3339(at), session: self.session.clone(), agent, body }
+        Line { v: VERSION, seq, ts, session: self.session.clone(), agent, body }
     }
 
     fn event(&mut self, telling: &mut Telling<'_>, seq: Seq, event: &Event) {
@@ -304,8 +306,6 @@ impl Teller {
 
     fn asked(&mut self, telling: &mut Telling<'_>, agent: AgentId, id: AskId, kind: &AskKind) {
         self.asks.insert(id, agent);
-        let cards = view(telling.after, telling.at).asks;
-        let card = cards.into_iter().find(|card| card.id == id);
         let (input, options) = match kind {
             AskKind::Approval(it) => (Some(it.arguments.clone()), Vec::new()),
             AskKind::Question { options, .. } => (None, options.clone()),
@@ -320,7 +320,7 @@ impl Teller {
         let opened = AskOpened {
             id: id.to_string(),
             kind: kind.word(),
-            summary: card.map(|card| card.summary).unwrap_or_default(),
+            summary: summary(kind),
             input,
             options,
             scopes,

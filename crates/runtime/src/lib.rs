@@ -1,11 +1,11 @@
 //! The only room with tasks, network and processes: it performs what the kernel says is owed.
 //!
 //! In reading order: [`clock`] (the only clock), [`provider`] (what a model is asked), [`tool`]
-//! (what a tool is run with), [`files`] (tools that read), [`script`] (a model that answers from
-//! a file), [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line)
-//! (what is told to people and programs), [`events`] (how the journal becomes such lines),
-//! [`live`] (how readers get them), [`answer`] (what people's words mean), `door` (how other
-//! processes get in).
+//! (what a tool is run with), [`schema`] (what a model is told of tools), [`files`] (tools that
+//! read), [`script`] (a model that answers from a file), [`wire`] (models over the network),
+//! [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line) (what is
+//! told to people and programs), [`events`] (how the journal becomes such lines), [`live`] (how
+//! readers get them), [`answer`] (what people's words mean), `door` (how other processes get in).
 
 pub mod answer;
 pub mod clock;
@@ -18,5 +18,7 @@ mod inflight;
 pub mod line;
 pub mod live;
 pub mod provider;
+pub mod schema;
 pub mod script;
 pub mod tool;
+pub mod wire;

@@ -9,10 +9,10 @@ use locum_journal::{Journal as _, Records as _, Sqlite};
 use locum_kernel::{
     Allow, Audience, Class, Config, Definition, Effect, Entry, Event, Input, Kind, Message,
     PolicyMode, Reply, Seq, Time, To, ToolSpec, TreeLimits, Urgency, Use, VERSION, Verdict, Who,
-    owed,
+    owed, step,
 };
 use locum_runtime::clock::System;
-use locum_runtime::driver::{Driver, World, look, take_alone};
+use locum_runtime::driver::{Driver, World, look};
 use serde_json::{Value, json};
 
 use crate::{Folder, words};
@@ -52,7 +52,11 @@ impl Stage {
 
     fn take(&mut self, input: Input) {
         self.now += 1_000;
-        take_alone(&self.journal, self.session, Time(self.now), input).unwrap();
+        let mut session = look(&self.journal, self.session).unwrap();
+        let (before, at) = (session.seq(), Time(self.now));
+        let events = step(&mut session, at, input).unwrap();
+        let entry = Entry { v: VERSION, seq: Seq(before.0 + 1), at, events };
+        self.journal.append(self.session, before, &entry).unwrap();
     }
 
     fn say(&mut self, text: &str, reply_to: Option<&str>) {

@@ -130,7 +130,8 @@ pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> R
     // What is refused is not worth a word in the journal.
     step(&mut session.clone(), at, input.clone()).map_err(refused)?;
     let mut taken = session.seq();
-    for input in [Input::Left, input] {
+    let left = (taken > Seq(0)).then_some(Input::Left);
+    for input in left.into_iter().chain([input]) {
         let before = session.seq();
         let events = step(&mut session, at, input).map_err(refused)?;
         if !events.is_empty() {

@@ -2,7 +2,7 @@
 
 use locum_kernel::{
     AgentId, CallId, Class, Deed, Failure, Key, Mode, Output, Pause, Purpose, Receipt, Reply, Seq,
-    Spawn, Time, Usage, Why, errand, limits, view,
+    Spawn, Time, Usage, Why, errand, limits,
 };
 
 use super::cast::Doing;
@@ -16,9 +16,8 @@ const MODEL_FAILED: &str = "E160";
 
 impl Teller {
     pub(super) fn spawned(&mut self, telling: &mut Telling<'_>, spawn: &Spawn) {
-        let rows = view(telling.after, telling.at).agents;
-        let row = rows.into_iter().find(|row| row.id == spawn.agent);
-        self.enter(spawn, row.map(|row| row.definition).unwrap_or_default());
+        let agent = telling.after.agent(spawn.agent);
+        self.enter(spawn, agent.map(|agent| agent.name().to_owned()).unwrap_or_default());
         if spawn.mode == Mode::Floor {
             let parent = spawn.parent.and_then(|id| self.stack.iter().position(|at| *at == id));
             let place = parent.map_or(self.stack.len(), |index| index + 1);

@@ -3,6 +3,7 @@
 use locum_kernel::{AgentId, AskTo, Session, Time, view};
 
 use super::{Teller, Trouble};
+use crate::clock::rfc3339;
 use crate::line::{AgentResult, Body, Line, RunResult, Status, usd};
 
 impl Teller {
@@ -55,7 +56,7 @@ impl Teller {
             exit,
             resume: (status != Status::Ok).then(|| self.resume_line(status)),
         };
-        self.line(now, self.told + 1, AgentId::MAIN, Body::RunResult(Box::new(result)))
+        self.line(rfc3339(now), self.told + 1, AgentId::MAIN, Body::RunResult(Box::new(result)))
     }
 
     /// Who only waits goes on by itself; whoever stopped for a reason, when somebody says so.

@@ -1,0 +1,304 @@
+//! What an agent has to say, as a Messages request.
+//!
+//! The parts come in the order they stay the same: model, system text and tools for an agent's
+//! life, the history until it is compacted, and last what is true only now. Three marks tell the
+//! provider up to where it may remember: the system text (tools come before it) and the last two
+//! user messages, so that the next turn finds what this one left.
+
+use std::sync::Arc;
+
+use locum_kernel::{Body, CallId, Line, Note, Output, Purpose, Reply, Seq, Source};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::provider::Asked;
+use crate::schema::Describe;
+use crate::wire::history::{Encoding, Histories, Written};
+
+const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+
+const SUMMARISE: &str = "Summarise this conversation so far, for yourself: it will stand for \
+everything above. Keep the task, what was decided and why, what was done and found out (with \
+names, paths and numbers), what is still open and what comes next. Write only the summary.";
+
+/// Longest tool name the provider takes.
+const NAME_BYTES_MAX: usize = 128;
+
+#[derive(Debug)]
+pub(crate) struct Builder {
+    describe: Arc<dyn Describe>,
+    max_tokens: u32,
+    histories: Histories<Pen>,
+}
+
+/// Where writing a history stopped: inside the last message, after its last block.
+#[derive(Debug, Default)]
+pub(crate) struct Pen {
+    role: Option<Role>,
+    /// In the last two user messages, the place just before their last block ends.
+    marks: [Option<usize>; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    User,
+    Assistant,
+}
+
+impl Builder {
+    pub(crate) fn new(describe: Arc<dyn Describe>, max_tokens: u32) -> Builder {
+        Builder { describe, max_tokens, histories: Histories::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_room(describe: Arc<dyn Describe>, max_tokens: u32, bytes: usize) -> Builder {
+        Builder { describe, max_tokens, histories: Histories::new(bytes) }
+    }
+
+    /// How many histories are kept, and their size.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        self.histories.kept()
+    }
+
+    pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
+        self.histories.write(self, asked, |written| whole(written, asked))
+    }
+}
+
+/// The one copy that is made of a history: into the body that is sent.
+fn whole(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
+    let last = last_words(written, asked);
+    let head = &written.head.bytes;
+    let size = head.len() + written.bytes.len() + last.len() + 2 * MARK.len();
+    let mut body = Vec::with_capacity(size);
+    body.extend_from_slice(head);
+    let mut from = 0;
+    for mark in written.pen.marks.into_iter().flatten() {
+        body.extend_from_slice(&written.bytes[from..mark]);
+        body.extend_from_slice(MARK);
+        from = mark;
+    }
+    body.extend_from_slice(&written.bytes[from..]);
+    body.extend_from_slice(&last);
+    body
+}
+
+/// What is said after the history and is in no later request: what is true now, or what else the
+/// model is to do. The last word is always the user's.
+fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
+    let request = &asked.request;
+    let (summarise, tail) = match request.purpose {
+        Purpose::Answer => (None, r"]}"),
+        Purpose::Summary { .. } => (Some(SUMMARISE), r#"],"tool_choice":{"type":"none"}}"#),
+    };
+    let mut said: Vec<&str> = request.now.as_deref().into_iter().chain(summarise).collect();
+    if said.is_empty() && written.pen.role != Some(Role::User) {
+        said.push("Go on.");
+    }
+    let mut last = Vec::new();
+    // The pen only has to know where the history stopped.
+    let mut pen = Pen { role: written.pen.role, marks: [None; 2] };
+    for text in said {
+        write_text(&mut last, &mut pen, Role::User, text);
+    }
+    last.extend_from_slice(b"]}");
+    // Without tools there is nothing to choose from.
+    let tail = if request.tools.is_empty() { r"]}" } else { tail };
+    last.extend_from_slice(tail.as_bytes());
+    last
+}
+
+impl Encoding for Builder {
+    type Pen = Pen;
+
+    fn head(&self, asked: &Asked, into: &mut Vec<u8>) {
+        let request = &asked.request;
+        into.extend_from_slice(br#"{"model":"#);
+        let model = request.model.split_once('/').map_or(&*request.model, |(_, name)| name);
+        put(into, model);
+        into.extend_from_slice(br#","max_tokens":"#);
+        put(into, &self.max_tokens);
+        into.extend_from_slice(br#","stream":true"#);
+        if !request.tools.is_empty() {
+            let tools: Vec<Value> = request.tools.iter().map(|name| self.tool(name)).collect();
+            into.extend_from_slice(br#","tools":"#);
+            put(into, &tools);
+        }
+        into.extend_from_slice(br#","system":[{"type":"text","text":"#);
+        put(into, &system(asked));
+        into.extend_from_slice(MARK);
+        into.extend_from_slice(br#"}],"messages":["#);
+    }
+
+    fn line(&self, line: &Line, pen: &mut Pen, into: &mut Vec<u8>) {
+        match &line.body {
+            Body::Told(notes) => told(notes, pen, into),
+            Body::Replied(reply) => replied(line.seq, reply, pen, into),
+            Body::Results(results) => {
+                for (call, output) in results {
+                    block(into, pen, Role::User, |into| result(*call, output, into));
+                }
+            }
+            Body::Summary(text) => {
+                let text = format!("[summary of what came before]\n{text}");
+                write_text(into, pen, Role::User, &text);
+            }
+        }
+    }
+}
+
+impl Builder {
+    fn tool(&self, name: &str) -> Value {
+        let it = self.describe.describe(name).unwrap_or_default();
+        json!({ "name": name, "description": it.about, "input_schema": it.schema })
+    }
+}
+
+/// Named after its definition, so that all agents of one definition share what the provider
+/// remembers of it.
+fn system(asked: &Asked) -> String {
+    let request = &asked.request;
+    let mut text = format!("You are {:?}, an agent of locum.", asked.definition);
+    if !request.instructions.trim().is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&request.instructions);
+    }
+    if !request.catalogue.is_empty() {
+        text.push_str("\n\nWho can be called:");
+        for row in &request.catalogue {
+            text.push_str("\n- ");
+            text.push_str(row);
+        }
+    }
+    text
+}
+
+fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
+    let mut said = false;
+    for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
+        said = true;
+        let label = match &note.source {
+            Source::Brief | Source::Person { .. } => None,
+            Source::Parent => Some("[from your parent] ".to_owned()),
+            Source::Child(child) => Some(format!("[from {child}] ")),
+            Source::Runtime => Some("[from locum] ".to_owned()),
+        };
+        match (label, &note.handle) {
+            (None, None) => write_text(into, pen, Role::User, &note.text),
+            (label, handle) => {
+                let whole = handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
+                let text = format!("{}{}{whole}", label.unwrap_or_default(), note.text);
+                write_text(into, pen, Role::User, &text);
+            }
+        }
+    }
+    if !said {
+        write_text(into, pen, Role::User, "(nothing)");
+    }
+}
+
+fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
+    // Nobody speaks before the user does.
+    if pen.role.is_none() {
+        write_text(into, pen, Role::User, "(what came before is left out)");
+    }
+    for reasoning in reply.reasoning.iter().filter_map(Value::as_array).flatten() {
+        // What another provider's model thought means nothing to this one.
+        let ours = ["thinking", "redacted_thinking"];
+        if reasoning["type"].as_str().is_some_and(|kind| ours.contains(&kind)) {
+            block(into, pen, Role::Assistant, |into| put(into, reasoning));
+        }
+    }
+    if !reply.text.trim().is_empty() {
+        write_text(into, pen, Role::Assistant, &reply.text);
+    } else if reply.calls.is_empty() {
+        write_text(into, pen, Role::Assistant, "(nothing)");
+    }
+    for (call, index) in reply.calls.iter().zip(0u16..) {
+        block(into, pen, Role::Assistant, |into| {
+            into.extend_from_slice(br#"{"type":"tool_use","id":"#);
+            put(into, &CallId { turn: seq, index }.to_string());
+            into.extend_from_slice(br#","name":"#);
+            put(into, &valid_name(&call.name));
+            into.extend_from_slice(br#","input":"#);
+            if call.arguments.is_object() {
+                put(into, &call.arguments);
+            } else {
+                put(into, &json!({ "unparsable": call.arguments }));
+            }
+            into.push(b'}');
+        });
+    }
+}
+
+fn result(call: CallId, output: &Output, into: &mut Vec<u8>) {
+    into.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
+    put(into, &call.to_string());
+    match (&output.handle, output.text.is_empty()) {
+        // Nothing at all is a result too, but no content.
+        (None, true) if !output.is_error => {}
+        (None, true) => into.extend_from_slice(br#","content":"failed""#),
+        (None, false) => {
+            into.extend_from_slice(br#","content":"#);
+            put(into, &output.text);
+        }
+        (Some(handle), _) => {
+            into.extend_from_slice(br#","content":"#);
+            put(into, &format!("{}{}", output.text, whole_at(handle)));
+        }
+    }
+    if output.is_error {
+        into.extend_from_slice(br#","is_error":true"#);
+    }
+    into.push(b'}');
+}
+
+fn whole_at(handle: &str) -> String {
+    format!("\n[cut; the whole text is kept as {handle}]")
+}
+
+/// A model may call what no tool could be named; the provider still wants a name it would take.
+fn valid_name(name: &str) -> String {
+    let valid = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
+    let name = name.chars().take(NAME_BYTES_MAX);
+    let name: String = name.map(|sign| if valid(sign) { sign } else { '_' }).collect();
+    if name.is_empty() { "_".into() } else { name }
+}
+
+fn write_text(into: &mut Vec<u8>, pen: &mut Pen, role: Role, text: &str) {
+    block(into, pen, role, |into| {
+        into.extend_from_slice(br#"{"type":"text","text":"#);
+        put(into, text);
+        into.push(b'}');
+    });
+}
+
+/// One more block: in the same message if it is the same role's, in a new one if not. The message
+/// stays open.
+fn block(into: &mut Vec<u8>, pen: &mut Pen, role: Role, write: impl FnOnce(&mut Vec<u8>)) {
+    if pen.role == Some(role) {
+        into.push(b',');
+    } else {
+        if pen.role.is_some() {
+            into.extend_from_slice(b"]},");
+        }
+        into.extend_from_slice(match role {
+            Role::User => br#"{"role":"user","content":["#.as_slice(),
+            Role::Assistant => br#"{"role":"assistant","content":["#,
+        });
+    }
+    write(into);
+    if role == Role::User {
+        if pen.role != Some(Role::User) {
+            pen.marks[0] = pen.marks[1];
+        }
+        pen.marks[1] = Some(into.len() - 1);
+    }
+    pen.role = Some(role);
+}
+
+/// Values of ours always encode, and memory takes whatever is written to it.
+fn put<T: Serialize + ?Sized>(into: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(into, value);
+}

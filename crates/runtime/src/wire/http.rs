@@ -1,0 +1,236 @@
+//! One question over HTTP: sent, and its answer read as it comes, within limits of time and size.
+//! A key leaves here only in the header it is meant for.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use locum_kernel::{Failure, FailureKind, Reply, clip, headline};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, Url, redirect};
+
+use super::{Decoder, Meaning, Reading, Settings, after, failed};
+use crate::clock::Clock;
+use crate::provider::failure_kind;
+
+/// How much is read of an answer that says what went wrong.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// How long it may take to say so.
+const EXPLAINING: Duration = Duration::from_secs(10);
+/// How much of the provider's words is passed on.
+const WORDS_BYTES_MAX: usize = 1_000;
+/// A host that does not even pick up.
+const CONNECT: Duration = Duration::from_secs(30);
+/// How long the end of a response is waited for after the answer is whole: the connection can be
+/// used again only then. It almost always comes with the last event.
+const TRAILING: Duration = Duration::from_millis(20);
+
+/// A secret that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    #[must_use]
+    pub fn new(secret: impl Into<String>) -> Key {
+        Key(secret.into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// Why an address or a key cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadAddress {
+    #[error("{0:?} is no address of a provider")]
+    NotOne(String),
+    #[error("encrypted connections (https) are not built in yet")]
+    Encrypted,
+    #[error("the key holds a character that no key has")]
+    Key,
+}
+
+pub(super) struct Http {
+    /// Made when first needed: a run that asks nothing pays nothing.
+    client: OnceLock<Client>,
+    url: Url,
+    key: Key,
+    idle: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address may carry a password.
+        f.debug_struct("Http").field("host", &self.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    pub(super) fn new(
+        settings: &Settings,
+        path: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Http, BadAddress> {
+        let base = settings.base_url.trim();
+        let not_one = || BadAddress::NotOne(headline(base, 200));
+        // People give the address with and without the version.
+        let trimmed = base.trim_end_matches('/').trim_end_matches("/v1");
+        let url = Url::parse(&format!("{trimmed}{path}")).map_err(|_| not_one())?;
+        match url.scheme() {
+            "https" => return Err(BadAddress::Encrypted),
+            "http" if url.has_host() => {}
+            _ => return Err(not_one()),
+        }
+        HeaderValue::from_str(&settings.key.0).map_err(|_| BadAddress::Key)?;
+        let (client, key, idle) = (OnceLock::new(), settings.key.clone(), settings.idle);
+        Ok(Http { client, url, key, idle, clock })
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key.0
+    }
+
+    fn client(&self) -> Result<&Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = Client::builder()
+            // Wherever else a provider points, the key does not go.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .build();
+        let client = client.map_err(|error| self.network(&error))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    pub(super) async fn ask<D: Decoder>(
+        &self,
+        body: Vec<u8>,
+        headers: &[(&'static str, &str)],
+        decoder: D,
+        meaning: &Meaning,
+    ) -> Result<Reply, Failure> {
+        let mut request = self.client()?.post(self.url.clone()).body(body);
+        let mut map = HeaderMap::with_capacity(headers.len() + 1);
+        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            if let Ok(mut value) = HeaderValue::from_str(value) {
+                value.set_sensitive(value == self.key.0.as_str());
+                map.insert(*name, value);
+            }
+        }
+        request = request.headers(map);
+        let sent = tokio::time::timeout(self.idle, request.send()).await;
+        let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
+        if response.status().as_u16() != 200 || !may_be_stream(&response) {
+            return Err(self.refused(response, meaning).await);
+        }
+        self.read(response, Reading::new(decoder))
+            .await
+            .map_err(|failure| self.without_key(failure))
+    }
+
+    async fn read<D: Decoder>(
+        &self,
+        mut response: Response,
+        mut reading: Reading<D>,
+    ) -> Result<Reply, Failure> {
+        while !reading.is_done() {
+            let Some(chunk) = self.chunk(&mut response).await? else { return reading.finish() };
+            reading.feed(&chunk)?;
+        }
+        // Left unread, the end of the response would cost the connection.
+        let _ = tokio::time::timeout(TRAILING, response.chunk()).await;
+        reading.finish()
+    }
+
+    async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+        let chunk = tokio::time::timeout(self.idle, response.chunk()).await;
+        chunk.map_err(|_| self.silent())?.map_err(|error| {
+            failed(FailureKind::Cut, format!("the connection broke off: {}", chain(&error)))
+        })
+    }
+
+    /// What a response means that is no answer.
+    async fn refused(&self, mut response: Response, meaning: &Meaning) -> Failure {
+        let status = response.status().as_u16();
+        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_ms = after.and_then(|value| after::retry_after_ms(value, self.clock.now()));
+        let mut body = Vec::new();
+        let reading = async {
+            while body.len() < ERROR_BYTES_MAX
+                && let Ok(Some(chunk)) = response.chunk().await
+            {
+                body.extend_from_slice(&chunk[..chunk.len().min(ERROR_BYTES_MAX - body.len())]);
+            }
+        };
+        // What there is of it will do.
+        let _ = tokio::time::timeout(self.idle.min(EXPLAINING), reading).await;
+        let (name, words) = (meaning.error_in)(&body).unwrap_or_default();
+        let by_name = (meaning.named)(&name, &words);
+        // A name says more than a number; without one the number has to do.
+        let kind = if by_name != FailureKind::Other {
+            by_name
+        } else if status == 200 {
+            FailureKind::Malformed
+        } else {
+            failure_kind(status)
+        };
+        let words = if words.is_empty() {
+            headline(&String::from_utf8_lossy(&body), WORDS_BYTES_MAX)
+        } else {
+            words
+        };
+        let message = match (status, words.is_empty()) {
+            (200, _) => format!("what came back is no stream of events: {words}"),
+            (_, true) => format!("the provider answered with status {status}"),
+            (_, false) => words,
+        };
+        let status = (status != 200).then_some(status);
+        self.without_key(Failure { kind, status, retry_after_ms, message })
+    }
+
+    fn silent(&self) -> Failure {
+        let seconds = self.idle.as_secs();
+        failed(FailureKind::Timeout, format!("the provider said nothing for {seconds} s"))
+    }
+
+    /// Nothing was heard at all: nobody there, or the line is dead.
+    fn network(&self, error: &reqwest::Error) -> Failure {
+        let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Server };
+        let host = self.url.host_str().unwrap_or_default();
+        self.without_key(failed(kind, format!("{host} cannot be reached: {}", chain(error))))
+    }
+
+    /// Some servers repeat what they were sent.
+    fn without_key(&self, mut failure: Failure) -> Failure {
+        if !self.key.0.is_empty() && failure.message.contains(&self.key.0) {
+            failure.message = failure.message.replace(&self.key.0, "(the key)");
+        }
+        failure.message = clip(failure.message, WORDS_BYTES_MAX);
+        failure
+    }
+}
+
+/// Some proxies say nothing about what they pass on; what they say otherwise is believed.
+fn may_be_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_none_or(|kind| !["text/html", "application/json"].iter().any(|it| kind.starts_with(it)))
+}
+
+/// An error with everything behind it. Never the address: it may carry a password.
+fn chain(error: &reqwest::Error) -> String {
+    let mut words = Vec::new();
+    let mut at: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(error) = at {
+        words.push(error.to_string());
+        at = error.source();
+    }
+    words.join(": ")
+}

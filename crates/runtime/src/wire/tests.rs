@@ -1,0 +1,40 @@
+//! The wire against streams and servers that behave, and more that do not.
+
+mod http;
+mod request;
+mod stream;
+
+use std::sync::Arc;
+
+use locum_kernel::{AgentId, Body, Bootstrap, Line, Note, Purpose, Request, Seq, Source};
+
+use crate::provider::Asked;
+
+fn asked(lines: Vec<Arc<Line>>) -> Asked {
+    Asked {
+        definition: "main".into(),
+        label: "main".into(),
+        replies: 0,
+        failures: 0,
+        request: Request {
+            agent: AgentId::MAIN,
+            model: "anthropic/some-model".into(),
+            purpose: Purpose::Answer,
+            bootstrap: Bootstrap::Full,
+            instructions: "Be brief.".into(),
+            catalogue: Vec::new(),
+            tools: Vec::new(),
+            lines,
+            now: None,
+        },
+    }
+}
+
+fn line(seq: u64, body: Body) -> Arc<Line> {
+    Arc::new(Line { seq: Seq(seq), body })
+}
+
+fn person(seq: u64, text: &str) -> Arc<Line> {
+    let source = Source::Person { channel: "cli".into(), sender: "me".into() };
+    line(seq, Body::Told(vec![Note::new(source, text.into())]))
+}
