@@ -49,12 +49,12 @@ pub trait Journal: Records {
     /// written meanwhile, nothing is written: the caller no longer owns the session. Entries are
     /// written in the order they were submitted, so a caller may submit a second one before the
     /// first is done; if the first fails, the second finds the wrong `expected` and fails too.
-    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done);
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, when: When, done: Done);
 
     /// The same, for whoever wants to look or wait later.
     fn submit(&self, session: &str, expected: Seq, entry: &Entry) -> Ticket {
         let (ticket, done) = Ticket::new(session);
-        self.submit_then(session, expected, entry, done);
+        self.submit_then(session, expected, entry, When::Now, done);
         ticket
     }
 
@@ -69,6 +69,15 @@ pub trait Journal: Records {
 
     /// Forgets a session, its snapshots, and that it was there. An unknown one is no error.
     fn delete(&self, session: &str) -> Result<(), Error>;
+}
+
+/// How much a caller is in a hurry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Somebody waits for it.
+    Now,
+    /// Nobody waits yet: it may stay a few milliseconds to share the sync of what comes next.
+    Soon,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

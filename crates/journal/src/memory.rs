@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use locum_kernel::{Entry, Seq};
 
-use crate::{Done, Error, Journal, Listed, Records, Snapshot, last_of};
+use crate::{Done, Error, Journal, Listed, Records, Snapshot, When, last_of};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -66,7 +66,7 @@ impl Records for Memory {
 }
 
 impl Journal for Memory {
-    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, _: When, done: Done) {
         done(self.put(session, expected, entry));
     }
 

@@ -42,7 +42,7 @@ use rusqlite::Connection;
 use crate::chain::Facts;
 use crate::lock::Lock;
 use crate::mark::{Found, Marks};
-use crate::{Done, Error, Journal, Listed, Records, Snapshot, Ticket, last_of};
+use crate::{Done, Error, Journal, Listed, Records, Snapshot, Ticket, When, last_of};
 use catalogue::{Catalogue, Known};
 use fence::Fence;
 use job::{Job, Work};
@@ -152,7 +152,8 @@ impl Sqlite {
 
     fn ask(&self, session: &str, work: Work) -> Result<(), Error> {
         let (ticket, done) = Ticket::new(session);
-        let job = Job { session: session.to_owned(), work, done };
+        let (session, when) = (session.to_owned(), When::Now);
+        let job = Job { session, work, when, done };
         if let Some(job) = Writer::serve_alone(&self.writer, &self.shared, job) {
             self.send(job);
         }
@@ -249,9 +250,9 @@ impl Records for Sqlite {
 }
 
 impl Journal for Sqlite {
-    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, when: When, done: Done) {
         match self.work(session, expected, entry) {
-            Ok(work) => self.send(Job { session: session.to_owned(), work, done }),
+            Ok(work) => self.send(Job { session: session.to_owned(), work, when, done }),
             Err(error) => done(Err(error)),
         }
     }

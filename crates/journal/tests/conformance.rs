@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use locum_journal::{Error, Journal, Listed, Memory, Snapshot, Sqlite};
+use locum_journal::{Error, Journal, Listed, Memory, Snapshot, Sqlite, When};
 use locum_kernel::{Entry, Event, Seq, Time, VERSION};
 
 /// Opens a store, and opens it again: a file is closed between, memory just stays.
@@ -248,7 +248,7 @@ fn failed_takes_followers_along(store: &mut Store) {
 fn told_once(store: &mut Store) {
     let (sender, told) = channel();
     let done = Box::new(move |result: Result<(), Error>| sender.send(result.is_ok()).unwrap());
-    store.journal().submit_then("main", Seq(0), &entry(1, &["a"]), done);
+    store.journal().submit_then("main", Seq(0), &entry(1, &["a"]), When::Now, done);
     // The sender is gone with the call, so this ends.
     assert_eq!(told.iter().collect::<Vec<_>>(), [true]);
     let mut ticket = store.journal().submit("main", Seq(1), &entry(2, &["b"]));

@@ -18,10 +18,10 @@ mod reconcile;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use locum_journal::Journal;
+use locum_journal::{Journal, When};
 use locum_kernel::{
-    Ask, AskTo, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, View, deadline,
-    owed, step, view,
+    Ask, AskTo, Effect, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, View,
+    deadline, owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -171,7 +171,7 @@ impl Driver {
 
     /// Decides at once. What is refused changes nothing; what is only too late is no error.
     pub fn take(&mut self, input: Input) -> Result<(), Error> {
-        match self.decide(input) {
+        match self.decide(input, When::Soon) {
             Ok(_) | Err(Refusal::Stale { .. }) => Ok(()),
             Err(why) => Err(Error::Refused { session: self.key.clone(), why }),
         }
@@ -274,7 +274,7 @@ impl Driver {
                 return drop(told.send(view(&self.session, self.world.clock.now())));
             }
         };
-        match (self.decide(input), self.unsafe_yet.back_mut()) {
+        match (self.decide(input, When::Now), self.unsafe_yet.back_mut()) {
             // It is answered when it is safe.
             (Ok(Some(_)), Some(decision)) => decision.ack = Some(ack),
             (Ok(_), _) => drop(ack.send(Ok(self.session.seq()))),
@@ -283,8 +283,8 @@ impl Driver {
     }
 
     /// One decision: judged, and on its way to the disk under the number returned. None: nothing
-    /// has changed.
-    fn decide(&mut self, input: Input) -> Result<Option<Seq>, Refusal> {
+    /// has changed. `when` is how much whoever brought it is in a hurry.
+    fn decide(&mut self, input: Input, when: When) -> Result<Option<Seq>, Refusal> {
         let at = self.world.clock.now();
         let before = self.session.seq();
         let events = step(&mut self.session, at, input)?;
@@ -296,12 +296,21 @@ impl Driver {
         let entry = Entry { v: VERSION, seq: first, at, events };
         let lines = self.teller.tell(&self.session, &entry);
         let last = self.session.seq();
+        let when = if self.is_waited_for(first) { When::Now } else { when };
         self.unsafe_yet.push_back(Unsafe { first, last, lines, ack: None });
         let sync = self.sync.clone();
         let done = Box::new(move |result| drop(sync.send(result)));
-        self.world.journal.submit_then(&self.key, before, &entry, done);
+        self.world.journal.submit_then(&self.key, before, &entry, when, done);
         self.entries = self.entries.saturating_add(1);
         Ok(Some(first))
+    }
+
+    /// Somebody waits for a decision if it lets something start that is not harmless, or if
+    /// nothing is under way any more: then whoever looks on waits.
+    fn is_waited_for(&self, first: Seq) -> bool {
+        let effects = owed(&self.session);
+        let waits = |effect: &Effect| effect.key() >= first && !self.is_harmless(effect);
+        effects.is_empty() || effects.iter().any(waits)
     }
 
     /// The oldest decision on its way is safe: now it may be told.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot};
+use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
 use locum_kernel::{
     Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
     TreeLimits, Urgency,
@@ -125,7 +125,7 @@ impl Records for Mortal {
 }
 
 impl Journal for Mortal {
-    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, done: Done) {
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, _: When, done: Done) {
         let nth = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         let died = || Err(Error::Stopped { path: "(death)".into(), session: session.to_owned() });
         if self.death == Death::Before(nth) {

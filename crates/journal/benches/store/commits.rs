@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-use locum_journal::{Journal, Sqlite};
+use locum_journal::{Journal, Sqlite, When};
 use locum_kernel::{Entry, Seq};
 
 use crate::talk::talk;
@@ -106,7 +106,7 @@ fn pipe(journal: &Sqlite, entries: &[Entry], told: &mut Told) {
             result.unwrap();
             sender.send(us(start.elapsed())).unwrap();
         });
-        journal.submit_then("piped", Seq(entry.seq.0 - 1), entry, settled);
+        journal.submit_then("piped", Seq(entry.seq.0 - 1), entry, When::Now, settled);
     };
     let ((), took) = timed(|| {
         for (number, entry) in entries.iter().enumerate() {

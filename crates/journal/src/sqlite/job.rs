@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use locum_kernel::Seq;
 
-use crate::Done;
 use crate::chain::Facts;
+use crate::{Done, When};
 
 /// Bounds what one transaction holds in memory, and how long the first of it waits.
 const BATCH_JOBS: usize = 1_024;
@@ -19,9 +19,15 @@ const BATCH_BYTES: usize = 16 << 20;
 const GATHER: Duration = Duration::from_micros(150);
 const GATHER_WAITS: u32 = 8;
 
+/// What nobody waits for stays this long for the next that comes, which somebody may wait for: a
+/// tool's result and the reply to it then share one sync. So often at most.
+const LINGER: Duration = Duration::from_millis(1);
+const LINGER_WAITS: u32 = 4;
+
 pub(super) struct Job {
     pub(super) session: String,
     pub(super) work: Work,
+    pub(super) when: When,
     pub(super) done: Done,
 }
 
@@ -60,10 +66,15 @@ impl Work {
 pub(super) fn gather(first: Job, jobs: &Receiver<Job>, company: usize) -> (Vec<Job>, usize) {
     let mut bytes = first.work.bytes();
     let mut sessions = BTreeSet::from([first.session.clone()]);
+    let mut hurry = first.when == When::Now;
     let mut batch = vec![first];
-    let mut waits = 0;
+    let (mut waits, mut lingers) = (0, 0);
     while batch.len() < BATCH_JOBS && bytes < BATCH_BYTES {
         let next = match jobs.try_recv().ok() {
+            None if !hurry && lingers < LINGER_WAITS => {
+                lingers += 1;
+                jobs.recv_timeout(LINGER).ok()
+            }
             None if sessions.len() < company && waits < GATHER_WAITS => {
                 waits += 1;
                 jobs.recv_timeout(GATHER).ok()
@@ -72,6 +83,7 @@ pub(super) fn gather(first: Job, jobs: &Receiver<Job>, company: usize) -> (Vec<J
         };
         let Some(job) = next else { break };
         bytes += job.work.bytes();
+        hurry |= job.when == When::Now;
         if !sessions.contains(&job.session) {
             sessions.insert(job.session.clone());
         }

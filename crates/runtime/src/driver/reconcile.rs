@@ -35,28 +35,38 @@ impl Driver {
         wake
     }
 
+    /// Losing it and doing it again changes nothing in the world.
+    pub(super) fn is_harmless(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::CallModel { .. } => true,
+            Effect::RunTool { key, .. } => errand(&self.session, *key)
+                .is_some_and(|errand| errand.class == Class::Read && errand.idempotent),
+            Effect::Prepare { .. } | Effect::Deliver { .. } => false,
+        }
+    }
+
+    /// Unless the entry that explains it must be safe first: then it is looked at again when it is.
     fn start(&mut self, hands: &Hands, effect: &Effect) {
-        let is_safe = effect.key() <= self.safe;
+        if effect.key() > self.safe && !self.is_harmless(effect) {
+            return;
+        }
         match *effect {
             Effect::CallModel { key, agent, .. } => self.call_model(hands, key, agent),
             Effect::RunTool { key, .. } => {
-                let Some(errand) = errand(&self.session, key) else { return };
-                if is_safe || is_harmless(&errand) {
+                if let Some(errand) = errand(&self.session, key) {
                     self.run_tool(hands, key, errand);
                 }
             }
-            Effect::Prepare { key, .. } if is_safe => {
+            Effect::Prepare { key, .. } => {
                 let ready = async move { Input::Prepared { key, error: None } };
                 self.inflight.start(key, setup_panicked, ready);
             }
-            Effect::Deliver { key, .. } if is_safe => {
+            Effect::Deliver { key, .. } => {
                 let to = parcel(&self.session, key).map(|parcel| parcel.to).unwrap_or_default();
                 let error = Some(format!("there is no channel to {to}"));
                 let ready = async move { Input::Delivered { key, error } };
                 self.inflight.start(key, delivery_panicked, ready);
             }
-            // When the entry that explains it is safe, it is looked at again.
-            Effect::Prepare { .. } | Effect::Deliver { .. } => {}
         }
     }
 
@@ -98,11 +108,6 @@ impl Driver {
             Input::Ran { key, output }
         });
     }
-}
-
-/// Losing it and doing it again changes nothing in the world.
-fn is_harmless(errand: &Errand) -> bool {
-    errand.class == Class::Read && errand.idempotent
 }
 
 fn not_before(effect: &Effect) -> Time {
