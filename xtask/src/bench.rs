@@ -1,4 +1,9 @@
-//! `cargo xtask bench`: how long one decision of the kernel takes.
+//! `cargo xtask bench [kernel|journal|engine]`: how fast it is, always beside a floor measured in
+//! the same run. Absolute times say more about the machine than about us.
+
+mod engine;
+mod idle;
+mod table;
 
 use std::process::ExitCode;
 
@@ -6,7 +11,19 @@ use anyhow::Result;
 
 use crate::run;
 
-pub(crate) fn main() -> Result<ExitCode> {
-    let status = run::cargo(&run::root()?).args(["bench", "-p", "locum-kernel"]).status()?;
-    Ok(run::code(status))
+pub(crate) fn main(what: Option<&str>) -> Result<ExitCode> {
+    let root = run::root()?;
+    let all = what.is_none();
+    for (name, package) in [("kernel", "locum-kernel"), ("journal", "locum-journal")] {
+        if all || what == Some(name) {
+            let status = run::cargo(&root).args(["bench", "-p", package]).status()?;
+            if !status.success() {
+                return Ok(run::code(status));
+            }
+        }
+    }
+    if all || what == Some("engine") {
+        return engine::main(&root);
+    }
+    Ok(ExitCode::SUCCESS)
 }

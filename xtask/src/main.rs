@@ -21,7 +21,7 @@ usage: cargo xtask <command>
   licences                    licences of all dependencies, and how many there are
   sim [--seeds N] [--from S]  the simulation, N seeds beginning with S
   mutants [NAME]              seeded faults: do the tests catch each one?
-  bench                       the kernel's benchmarks
+  bench [WHAT]                speed beside a floor: kernel, journal, engine, or all
 ";
 
 fn main() -> ExitCode {
@@ -37,7 +37,8 @@ fn main() -> ExitCode {
         },
         ["mutants"] => mutants::main(None),
         ["mutants", name] => mutants::main(Some(name)),
-        ["bench"] => bench::main(),
+        ["bench"] => bench::main(None),
+        ["bench", what @ ("kernel" | "journal" | "engine")] => bench::main(Some(what)),
         _ => return usage(),
     };
     match outcome {
