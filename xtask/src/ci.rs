@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{licences, mutants, run, sim, size, tidy};
+use crate::{crash, licences, mutants, run, sim, size, tidy};
 
 /// What became of one step.
 enum Outcome {
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     ("licences", |root| Ok(passed(licences::run(root)?))),
     ("tests", |root| cargo(root, &["test", "--workspace"])),
     ("simulation", simulation),
+    ("crash", |_| Ok(passed(crash::main(&crash::Flags::default())? == ExitCode::SUCCESS))),
     ("mutants", |_| Ok(passed(mutants::main(None)? == ExitCode::SUCCESS))),
 ];
 

@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod crash;
 mod licences;
 mod mutants;
 mod run;
@@ -20,6 +21,8 @@ usage: cargo xtask <command>
   tidy                        the style rules that are code
   licences                    licences of all dependencies, and how many there are
   sim [--seeds N] [--from S]  the simulation, N seeds beginning with S
+  crash [--points N] [--seed S] [--only NAME] [--at POINT] [--strace]
+                              the real program killed at every append, then at random moments
   mutants [NAME]              seeded faults: do the tests catch each one?
   bench [WHAT]                speed beside a floor: kernel, journal, engine, or all
 ";
@@ -33,6 +36,10 @@ fn main() -> ExitCode {
         ["licences"] => licences::main(),
         ["sim", flags @ ..] => match sim::parse(flags) {
             Some(seeds) => sim::main(seeds),
+            None => return usage(),
+        },
+        ["crash", flags @ ..] => match crash::parse(flags) {
+            Some(flags) => crash::main(&flags),
             None => return usage(),
         },
         ["mutants"] => mutants::main(None),

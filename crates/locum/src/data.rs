@@ -4,9 +4,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use locum_journal::Sqlite;
+use locum_journal::{Journal, Sqlite};
 
 use crate::complaint::Complaint;
+use crate::print::note;
 
 /// The folder, there or not: the flag's, the environment's, or the platform's.
 pub(crate) fn place(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
@@ -26,8 +27,15 @@ pub(crate) fn journal_file(folder: &Path) -> PathBuf {
 }
 
 /// Opens the journal to write, which keeps everybody else from writing.
-pub(crate) fn open(folder: &Path) -> Result<Sqlite, Complaint> {
-    Sqlite::open(&journal_file(folder)).map_err(|error| Complaint::journal(&error))
+pub(crate) fn open(folder: &Path) -> Result<impl Journal + use<>, Complaint> {
+    let journal = Sqlite::open(&journal_file(folder));
+    let journal = journal.map_err(|error| Complaint::journal(&error))?;
+    for notice in journal.notices() {
+        note(&format!("note: {notice}"));
+    }
+    #[cfg(debug_assertions)]
+    let journal = crate::mortal::Mortal::new(journal);
+    Ok(journal)
 }
 
 fn default() -> Option<PathBuf> {

@@ -12,6 +12,8 @@ mod demo;
 mod flags;
 mod look;
 mod model;
+#[cfg(debug_assertions)]
+mod mortal;
 mod people;
 mod print;
 mod reach;

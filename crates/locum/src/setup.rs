@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use locum_kernel::{Audience, Config, Definition, Kind, TreeLimits};
+use locum_kernel::{Audience, Config, Definition, Kind, ModelSpec, TreeLimits};
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
 
@@ -42,8 +42,15 @@ impl Setup<'_> {
             limits: limits(self.bounds),
             tools: self.tools.specs(),
             definitions,
-            models: BTreeMap::new(),
+            models: self.models(),
         }
+    }
+
+    /// What is known of the model; of a script, what it says of itself.
+    fn models(&self) -> BTreeMap<String, ModelSpec> {
+        let window = self.script.and_then(Script::window_tokens);
+        let spec = |window_tokens| ModelSpec { window_tokens, ..ModelSpec::default() };
+        window.map(|window| (self.model.to_owned(), spec(window))).into_iter().collect()
     }
 
     fn main(&self, name: &str) -> Definition {

@@ -1,11 +1,13 @@
 //! How the journal becomes lines. The one place, with its modules, that reads kernel events.
 //!
 //! A line's number is a count over the journal: what an event tells depends only on the events
-//! before it, so that a resumed run goes on with the numbers an undisturbed one would have had.
-//! One number has no event: the `run.result` with which a run closes. It is counted when a later
-//! `Restarted` finds the session at rest, which is when there was such a line.
+//! before it, so that whoever reads the journal again finds the same line under every number.
+//! One number has no event: the `run.result` with which a run closes, at rest, parked or stopped
+//! by a signal. The journal does not know whether it was told, so every `Restarted` counts it: a
+//! run that was killed leaves a number out, and no number is ever used twice.
 
 mod agent;
+mod ask;
 mod attention;
 mod cast;
 mod result;
@@ -13,14 +15,14 @@ mod result;
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Scope, Seq,
-    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed, summary,
+    AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Seq,
+    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::rfc3339;
-use crate::line::{AgentRef, AskOpened, Body, InputLine, Line, RunStarted, UsageLine};
+use crate::line::{AgentRef, Body, InputLine, Line, RunStarted, UsageLine};
 use attention::Crowd;
 use cast::Part;
 
@@ -239,13 +241,12 @@ impl Teller {
     }
 
     fn restarted(&mut self, telling: &mut Telling<'_>) {
-        if self.rests {
-            self.told += 1;
-        }
+        self.told += 1;
         self.run_started(telling, true);
     }
 
     fn run_started(&mut self, telling: &mut Telling<'_>, resumed: bool) {
+        let asks = self.still_open(telling.after);
         let started = RunStarted {
             model: self.model.clone(),
             cwd: self.cwd.clone(),
@@ -253,6 +254,7 @@ impl Teller {
             limits: self.limits.clone(),
             capabilities: Vec::new(),
             resumed,
+            asks,
         };
         self.say(telling, AgentId::MAIN, Body::RunStarted(Box::new(started)));
     }
@@ -306,25 +308,7 @@ impl Teller {
 
     fn asked(&mut self, telling: &mut Telling<'_>, agent: AgentId, id: AskId, kind: &AskKind) {
         self.asks.insert(id, agent);
-        let (input, options) = match kind {
-            AskKind::Approval(it) => (Some(it.arguments.clone()), Vec::new()),
-            AskKind::Question { options, .. } => (None, options.clone()),
-            AskKind::Continue { .. } | AskKind::Budget { .. } => (None, Vec::new()),
-        };
-        let scopes = match kind {
-            AskKind::Approval(_) => {
-                vec![Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]
-            }
-            AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => vec![],
-        };
-        let opened = AskOpened {
-            id: id.to_string(),
-            kind: kind.word(),
-            summary: summary(kind),
-            input,
-            options,
-            scopes,
-        };
+        let opened = ask::opened(id, kind);
         self.say(telling, agent, Body::AskOpened(Box::new(opened)));
     }
 

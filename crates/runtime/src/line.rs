@@ -106,6 +106,16 @@ pub struct RunStarted {
     pub limits: TreeLimits,
     pub capabilities: Vec<&'static str>,
     pub resumed: bool,
+    /// What was told as opened before, and is still open: whoever is here now was not then.
+    pub asks: Vec<OpenAsk>,
+}
+
+/// An ask of an earlier run, with everything its `ask.opened` said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenAsk {
+    pub agent: AgentRef,
+    #[serde(flatten)]
+    pub ask: AskOpened,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -42,6 +42,7 @@ pub struct Script {
     /// Characters in one piece of a stream.
     chunk: usize,
     usage: Usage,
+    window_tokens: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,6 +125,12 @@ impl Script {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
+    }
+
+    /// What the model it plays can hold, if it says so.
+    #[must_use]
+    pub fn window_tokens(&self) -> Option<u64> {
+        self.window_tokens
     }
 
     #[must_use]

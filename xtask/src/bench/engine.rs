@@ -44,7 +44,7 @@ pub(super) fn main(root: &Path) -> Result<ExitCode> {
             print!("{}", table::read(&here.join("results"))?);
         }
         None => {
-            println!("no floor: the harness (shared/bench) does not stand beside this checkout")
+            println!("no floor: the harness (shared/bench) does not stand beside this checkout");
         }
     }
     print!("{}", idle::measure(&locum)?);

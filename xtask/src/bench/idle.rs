@@ -17,7 +17,7 @@ agents:
     - calls: [{ask_user: {question: "Are you there?"}}]
 "#;
 
-const WORKERS: usize = 1_000;
+const WORKERS: u64 = 1_000;
 
 pub(super) fn measure(locum: &Path) -> Result<String> {
     let folder = std::env::temp_dir().join(format!("locum-idle-{}", std::process::id()));
@@ -26,12 +26,12 @@ pub(super) fn measure(locum: &Path) -> Result<String> {
     let few = crowd(locum, &folder, 1)?;
     let many = crowd(locum, &folder, WORKERS)?;
     fs::remove_dir_all(&folder)?;
-    let each = (many.saturating_sub(few)) as f64 / (WORKERS - 1) as f64;
+    let each = many.saturating_sub(few) / (WORKERS - 1);
     Ok(format!(
-        "| memory of an idle engine, MB | {:.1} | | | ≤ 25 |\n\
+        "| memory of an idle engine, MB | {} | | | ≤ 25 |\n\
          | processor time of an idle engine in 5 s, ms | {} | | | 0 |\n\
-         | memory of one of {WORKERS} concurrent workers, KiB | {each:.1} | | | ≤ 64 |\n",
-        idle.kib as f64 / 1024.0,
+         | memory of one of {WORKERS} concurrent workers, KiB | {each} | | | ≤ 64 |\n",
+        idle.kib.div_ceil(1024),
         idle.busy_ms,
     ))
 }
@@ -52,17 +52,14 @@ fn idle(locum: &Path, folder: &Path) -> Result<Idle> {
 }
 
 /// The memory of an engine with so many workers, each waiting for its model.
-fn crowd(locum: &Path, folder: &Path, workers: usize) -> Result<u64> {
-    let calls: String = (0..workers)
-        .map(|at| {
-            format!("        - spawn_agent: {{agent: worker, message: wait, label: w{at}}}\n")
-        })
-        .collect();
+fn crowd(locum: &Path, folder: &Path, workers: u64) -> Result<u64> {
+    let call =
+        |at| format!("        - spawn_agent: {{agent: worker, message: wait, label: w{at}}}");
+    let calls: Vec<String> = (0..workers).map(call).collect();
     // A reply holds so many calls at most, so the crowd is made in several.
-    let mut steps = String::new();
-    for part in calls.lines().collect::<Vec<_>>().chunks(100) {
-        steps += &format!("    - calls:\n{}\n", part.join("\n"));
-    }
+    let steps = calls.chunks(100).map(|part| format!("    - calls:\n{}\n", part.join("\n")));
+    let steps: Vec<String> = steps.collect();
+    let steps = steps.concat();
     let script = format!(
         "agents:\n  main:\n{steps}    - calls: [{{ask_user: {{question: ready}}}}]\n  worker:\n    - hang_ms: 600000\n"
     );

@@ -363,6 +363,22 @@ fn a_journal_that_is_gone_is_not_made_anew() {
     assert_eq!(Sqlite::open(&folder.journal()).unwrap().load("s0").unwrap(), image.entries["s0"]);
 }
 
+/// What a kill leaves behind between the first page and the log: that page, and beside it the note
+/// that there was none before.
+#[test]
+fn a_journal_whose_making_was_cut_is_made() {
+    let folder = Folder::new("cut-making");
+    fs::write(folder.journal(), [0; 4096]).unwrap();
+    let mut note = [0; 512];
+    note[..8].copy_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+    note[20..28].copy_from_slice(&[0, 0, 2, 0, 0, 0, 16, 0]);
+    fs::write(beside(&folder.journal(), "-journal"), note).unwrap();
+    let journal = Sqlite::open(&folder.journal()).unwrap();
+    journal.append("main", Seq(0), &entry(1, "hello")).unwrap();
+    drop(journal);
+    assert_eq!(Sqlite::open(&folder.journal()).unwrap().load("main").unwrap().len(), 1);
+}
+
 #[test]
 fn a_session_whose_name_is_lost_is_still_known_by_it() {
     let folder = Folder::new("name");

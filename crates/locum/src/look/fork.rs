@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use locum_journal::{Journal, Records as _, Sqlite};
+use locum_journal::{Journal, Records as _};
 use locum_kernel::{Effect, Entry, Event, Input, Seq, owed};
 use locum_runtime::clock::{Clock as _, System};
 use locum_runtime::driver;
@@ -79,7 +79,7 @@ fn past(session: &str, entries: &[Entry], at: Seq, last: Seq) -> Result<Vec<Entr
     })
 }
 
-fn name(flags: &Fork, journal: &Sqlite) -> Result<String, Complaint> {
+fn name(flags: &Fork, journal: &dyn Journal) -> Result<String, Complaint> {
     let listed = journal.sessions().map_err(|error| Complaint::journal(&error))?;
     let is_free = |name: &str| listed.iter().all(|one| one.session != name);
     let Some(name) = &flags.name else {
@@ -100,7 +100,7 @@ fn name(flags: &Fork, journal: &Sqlite) -> Result<String, Complaint> {
     })
 }
 
-fn write(journal: &Sqlite, name: &str, entries: Vec<Entry>) -> Result<(), Complaint> {
+fn write(journal: &dyn Journal, name: &str, entries: Vec<Entry>) -> Result<(), Complaint> {
     let failed = |error| Complaint::journal(&error);
     let mut tickets = Vec::with_capacity(entries.len());
     // All are submitted before the first is waited for, so that they share their syncs.

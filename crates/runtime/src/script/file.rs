@@ -41,11 +41,13 @@ struct Defaults {
     delay_ms: u64,
     chunk: usize,
     usage: RawUsage,
+    /// What the model can hold; short, it makes agents forget early.
+    window_tokens: Option<u64>,
 }
 
 impl Default for Defaults {
     fn default() -> Defaults {
-        Defaults { delay_ms: 0, chunk: 12, usage: RawUsage::default() }
+        Defaults { delay_ms: 0, chunk: 12, usage: RawUsage::default(), window_tokens: None }
     }
 }
 
@@ -159,9 +161,9 @@ impl Script {
         }
         let RawUsage { input, output, cached, cache_write, reasoning } = file.defaults.usage;
         let usage = Usage { input, output, cached, cache_write, reasoning };
-        let Defaults { delay_ms, chunk, .. } = file.defaults;
+        let Defaults { delay_ms, chunk, window_tokens, .. } = file.defaults;
         let props = file.tools.into_iter().map(|(name, raw)| (name, raw.into())).collect();
-        Ok(Script { agents, props, delay_ms, chunk, usage })
+        Ok(Script { agents, props, delay_ms, chunk, usage, window_tokens })
     }
 }
 
