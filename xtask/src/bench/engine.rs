@@ -12,24 +12,7 @@ use super::{idle, table};
 use crate::run;
 
 /// Ours: the program, and the engine with a tool that must wait for the disk.
-const CLIENTS: &str = r#"
-[locum]
-version = "locum run"
-proto = "anthropic"
-cmd = ["{locum}", "--data", "{home}/data", "run", "{prompt}", "-m", "anthropic/mock", "--mode", "auto", "--trust", "-C", "{wd}"]
-env = { ANTHROPIC_API_KEY = "x", ANTHROPIC_BASE_URL = "{base}" }
-paths = ["{locum}"]
-reps = 3
-read = { tool = "read", args = { path = "{wd}/f$I.txt" } }
-spawn = { m = [1, 4, 16], ph = [{ n = 1, par = "$M", tool = "spawn_agent", args = { agent = "worker", message = "$CHILD" } }, { n = 1, tool = "wait", args = { mode = "all", timeout_s = 60 } }] }
-
-[locum-write]
-version = "the engine, with a tool that waits for the disk"
-proto = "anthropic"
-cmd = ["{here}/turn", "{base}", "{prompt}", "{home}/journal.db"]
-reps = 3
-read = { tool = "write", args = { path = "{wd}/f$I.txt" } }
-"#;
+const CLIENTS: &str = include_str!("clients.toml");
 
 pub(super) fn main(root: &Path) -> Result<ExitCode> {
     build(root, &["-p", "locum"])?;

@@ -60,9 +60,9 @@ fn crowd(locum: &Path, folder: &Path, workers: u64) -> Result<u64> {
     let steps = calls.chunks(100).map(|part| format!("    - calls:\n{}\n", part.join("\n")));
     let steps: Vec<String> = steps.collect();
     let steps = steps.concat();
-    let script = format!(
-        "agents:\n  main:\n{steps}    - calls: [{{ask_user: {{question: ready}}}}]\n  worker:\n    - hang_ms: 600000\n"
-    );
+    let ready = "    - calls: [{ask_user: {question: ready}}]\n";
+    let waits = "  worker:\n    - hang_ms: 600000\n";
+    let script = format!("agents:\n  main:\n{steps}{ready}{waits}");
     let count = workers.to_string();
     let flags = ["--slots", &count, "--max-agents", &count];
     let mut engine =

@@ -123,7 +123,10 @@ impl Record {
         let Ok(files) = fs::read_dir(&data) else { return Ok(record) };
         for file in files {
             let file = file?;
-            fs::copy(file.path(), copy.join(file.file_name()))?;
+            // The door of a program that was killed is still there, and no file.
+            if file.file_type()?.is_file() {
+                fs::copy(file.path(), copy.join(file.file_name()))?;
+            }
         }
         if !copy.join("journal.db").exists() {
             return Ok(record);
