@@ -8,7 +8,7 @@ use std::sync::Arc;
 use locum_runtime::clock::Clock;
 use locum_runtime::provider::Provider;
 use locum_runtime::script::{Script, Scripted};
-use locum_runtime::wire::{Anthropic, BadAddress, Key, Settings};
+use locum_runtime::wire::{self, BadAddress, Key, Settings, WireName};
 
 use crate::complaint::Complaint;
 use crate::demo;
@@ -46,9 +46,9 @@ fn anthropic(clock: Arc<dyn Clock>) -> Result<Chosen, Complaint> {
     let key = set("ANTHROPIC_API_KEY").ok_or_else(|| Complaint::no_key("ANTHROPIC_API_KEY"))?;
     let base = set("ANTHROPIC_BASE_URL").unwrap_or_else(|| ANTHROPIC.to_owned());
     let settings = Settings::new(&base, Key::new(key));
-    let provider = Anthropic::new(&settings, clock);
+    let provider = wire::provider(WireName::Anthropic, &settings, clock);
     let provider = provider.map_err(|error| bad_address("ANTHROPIC", &error))?;
-    Ok(Chosen { provider: Arc::new(provider), script: None })
+    Ok(Chosen { provider, script: None })
 }
 
 fn set(name: &str) -> Option<String> {

@@ -18,7 +18,7 @@ use locum_runtime::driver::{Driver, Hands, Until, World};
 use locum_runtime::line::Body;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
-use locum_runtime::wire::{Anthropic, Key, Settings};
+use locum_runtime::wire::{self, Key, Settings, WireName};
 
 #[derive(Debug)]
 struct Write;
@@ -78,7 +78,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         to: To::Floor,
         reply_to: None,
     }))?;
-    let provider = Arc::new(Anthropic::new(&Settings::new(&base, Key::new("x")), clock)?);
+    let provider =
+        wire::provider(WireName::Anthropic, &Settings::new(&base, Key::new("x")), clock)?;
     let hands = Hands { provider, tools: Arc::new(Write) };
     let last = driver.run(&hands, Until::Rest).await?;
     if let Body::RunResult(result) = &last.body {

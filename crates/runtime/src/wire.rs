@@ -1,17 +1,20 @@
 //! Models over the network: one provider per wire, all on the same connection code.
 //!
-//! In reading order: this file (what every wire shares, and the Anthropic provider), `http`
+//! In reading order: this file (what every wire shares), `http`
 //! (requests, statuses, time limits), `sse` (bytes to events), `history` (requests without
-//! encoding everything again), `anthropic` (its words), `after` (when to come back).
+//! encoding everything again), `after` (when to come back),
+//! `decode` (a recorded stream, read without a model), then a folder for each wire's own words.
 
 mod after;
 pub(crate) mod anthropic;
+mod decode;
 pub(crate) mod history;
 mod http;
 pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,12 +25,70 @@ use crate::live::Live;
 use crate::provider::{Asked, Provider, Task};
 use crate::schema::{BuiltIn, Describe};
 
-use anthropic::request::Builder;
-use anthropic::stream::Stream;
+use anthropic::Messages;
 use http::Http;
 use sse::{Event, Splitter, Stop};
 
+pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
+
+/// What one wire has of its own: where a request goes, how it is put, how an answer is read.
+pub(crate) trait Wire: Debug + Send + Sync + 'static {
+    type Stream: Decoder + Debug + Send;
+
+    /// What comes after the address, from `/v1` or its like on.
+    fn path(&self, asked: &Asked) -> String;
+
+    fn headers(&self, key: &Key) -> Vec<(&'static str, String)>;
+
+    fn body(&self, asked: &Asked) -> Vec<u8>;
+
+    fn stream(&self, live: Live) -> Self::Stream;
+
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
+    fn meaning(&self) -> Meaning;
+}
+
+/// How a wire tells one event from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events,
+    /// One JSON value per line.
+    Lines,
+}
+
+/// A wire by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireName {
+    Anthropic,
+}
+
+impl WireName {
+    pub const ALL: [WireName; 1] = [WireName::Anthropic];
+
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            WireName::Anthropic => "anthropic",
+        }
+    }
+}
+
+/// Models behind a wire. Opens nothing yet: the first question does.
+pub fn provider(
+    wire: WireName,
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Provider>, BadAddress> {
+    let http = Arc::new(Http::new(settings, clock)?);
+    Ok(match wire {
+        WireName::Anthropic => Arc::new(Online { http, wire: Messages::new(settings) }),
+    })
+}
 
 /// Puts an answer together from the events of one response.
 pub(crate) trait Decoder {
@@ -41,6 +102,9 @@ pub(crate) trait Decoder {
 
     /// Something came that was part of an answer.
     fn has_begun(&self) -> bool;
+
+    /// What there is so far, whole or not.
+    fn decoded(&self) -> Decoded;
 
     /// The reply, if it is whole.
     fn finish(self) -> Result<Reply, Failure>;
@@ -58,8 +122,12 @@ pub(crate) struct Reading<D> {
 }
 
 impl<D: Decoder> Reading<D> {
-    pub(crate) fn new(decoder: D) -> Reading<D> {
-        Reading { splitter: Splitter::default(), decoder, bytes: 0 }
+    pub(crate) fn new(decoder: D, framing: Framing) -> Reading<D> {
+        Reading { splitter: Splitter::new(framing), decoder, bytes: 0 }
+    }
+
+    pub(crate) fn decoded(&self) -> Decoded {
+        self.decoder.decoded()
     }
 
     pub(crate) fn feed(&mut self, chunk: &[u8]) -> Result<(), Failure> {
@@ -123,45 +191,45 @@ impl Settings {
     }
 }
 
-/// Models behind the Anthropic Messages wire.
+/// A wire, and the connection it is spoken on.
 #[derive(Debug)]
-pub struct Anthropic {
+struct Online<W> {
     http: Arc<Http>,
-    builder: Builder,
+    wire: W,
 }
 
-impl Anthropic {
-    /// Opens nothing yet: the first question does.
-    pub fn new(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Anthropic, BadAddress> {
-        Ok(Anthropic {
-            http: Arc::new(Http::new(settings, "/v1/messages", clock)?),
-            builder: Builder::new(Arc::clone(&settings.describe), settings.max_tokens),
-        })
-    }
-}
-
-impl Provider for Anthropic {
+impl<W: Wire> Provider for Online<W> {
     fn answer(&self, asked: Asked, live: Live) -> Task<Result<Reply, Failure>> {
-        let body = self.builder.body(&asked);
         // A summary is for the agent itself.
         let live = if asked.request.purpose == Purpose::Answer { live } else { Live::nobody() };
-        let http = Arc::clone(&self.http);
-        Box::pin(async move {
-            let headers = [("x-api-key", http.key()), ("anthropic-version", anthropic::VERSION)];
-            http.ask(body, &headers, Stream::new(live), &MEANING).await
-        })
+        let (http, wire) = (Arc::clone(&self.http), &self.wire);
+        let question = Question {
+            path: wire.path(&asked),
+            headers: wire.headers(http.key()),
+            body: wire.body(&asked),
+            meaning: wire.meaning(),
+        };
+        let reading = Reading::new(wire.stream(live), wire.framing());
+        Box::pin(async move { http.ask(question, reading).await })
     }
+}
+
+/// One request, ready to be sent.
+pub(crate) struct Question {
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    meaning: Meaning,
 }
 
 /// What a wire's errors mean.
-struct Meaning {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
     /// The name and the words of an error, if the body is one.
     error_in: fn(&[u8]) -> Option<(String, String)>,
     /// `Other` says nothing: the status decides.
     named: fn(&str, &str) -> FailureKind,
 }
-
-const MEANING: Meaning = Meaning { error_in: anthropic::error_in, named: anthropic::failure_named };
 
 pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> Failure {
     Failure { kind, status: None, retry_after_ms: None, message: message.into() }

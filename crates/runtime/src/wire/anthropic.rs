@@ -4,11 +4,55 @@ mod event;
 pub(crate) mod request;
 pub(crate) mod stream;
 
+use std::sync::Arc;
+
 use locum_kernel::FailureKind;
 use serde_json::Value;
 
+use super::{Key, Meaning, Settings, Wire};
+use crate::live::Live;
+use crate::provider::Asked;
+use request::Builder;
+use stream::Stream;
+
 /// The version of the wire spoken here, as its header says it.
-pub(crate) const VERSION: &str = "2023-06-01";
+const VERSION: &str = "2023-06-01";
+
+#[derive(Debug)]
+pub(crate) struct Messages {
+    builder: Builder,
+}
+
+impl Messages {
+    pub(crate) fn new(settings: &Settings) -> Messages {
+        let describe = Arc::clone(&settings.describe);
+        Messages { builder: Builder::new(describe, settings.max_tokens) }
+    }
+}
+
+impl Wire for Messages {
+    type Stream = Stream;
+
+    fn path(&self, _: &Asked) -> String {
+        "/v1/messages".into()
+    }
+
+    fn headers(&self, key: &Key) -> Vec<(&'static str, String)> {
+        vec![("x-api-key", key.secret().into()), ("anthropic-version", VERSION.into())]
+    }
+
+    fn body(&self, asked: &Asked) -> Vec<u8> {
+        self.builder.body(asked)
+    }
+
+    fn stream(&self, live: Live) -> Stream {
+        Stream::new(live)
+    }
+
+    fn meaning(&self) -> Meaning {
+        Meaning { error_in, named: failure_named }
+    }
+}
 
 /// What an error means, by the name the provider gives it; its words tell apart what has one name.
 pub(crate) fn failure_named(name: &str, words: &str) -> FailureKind {
@@ -30,7 +74,7 @@ pub(crate) fn failure_named(name: &str, words: &str) -> FailureKind {
 }
 
 /// The name and the words of an error, if the body is one.
-pub(crate) fn error_in(body: &[u8]) -> Option<(String, String)> {
+fn error_in(body: &[u8]) -> Option<(String, String)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error")?;
     let text = |field: &str| error[field].as_str().unwrap_or_default().to_owned();

@@ -10,7 +10,7 @@ use locum_kernel::{Failure, FailureKind, Reply, clip, headline};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url, redirect};
 
-use super::{Decoder, Meaning, Reading, Settings, after, failed};
+use super::{Decoder, Meaning, Question, Reading, Settings, after, failed};
 use crate::clock::Clock;
 use crate::provider::failure_kind;
 
@@ -37,6 +37,13 @@ impl Key {
     }
 }
 
+impl Key {
+    /// For the header it is meant for, and nowhere else.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
@@ -57,7 +64,8 @@ pub enum BadAddress {
 pub(super) struct Http {
     /// Made when first needed: a run that asks nothing pays nothing.
     client: OnceLock<Client>,
-    url: Url,
+    /// Without the version that may stand at its end: people give both.
+    base: Url,
     key: Key,
     idle: Duration,
     clock: Arc<dyn Clock>,
@@ -66,33 +74,34 @@ pub(super) struct Http {
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // An address may carry a password.
-        f.debug_struct("Http").field("host", &self.url.host_str()).finish_non_exhaustive()
+        f.debug_struct("Http").field("host", &self.base.host_str()).finish_non_exhaustive()
     }
 }
 
 impl Http {
-    pub(super) fn new(
-        settings: &Settings,
-        path: &str,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Http, BadAddress> {
+    pub(super) fn new(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Http, BadAddress> {
         let base = settings.base_url.trim();
         let not_one = || BadAddress::NotOne(headline(base, 200));
-        // People give the address with and without the version.
         let trimmed = base.trim_end_matches('/').trim_end_matches("/v1");
-        let url = Url::parse(&format!("{trimmed}{path}")).map_err(|_| not_one())?;
-        match url.scheme() {
+        let base = Url::parse(trimmed).map_err(|_| not_one())?;
+        match base.scheme() {
             "https" => return Err(BadAddress::Encrypted),
-            "http" if url.has_host() => {}
+            "http" if base.has_host() => {}
             _ => return Err(not_one()),
         }
         HeaderValue::from_str(&settings.key.0).map_err(|_| BadAddress::Key)?;
         let (client, key, idle) = (OnceLock::new(), settings.key.clone(), settings.idle);
-        Ok(Http { client, url, key, idle, clock })
+        Ok(Http { client, base, key, idle, clock })
     }
 
-    pub(super) fn key(&self) -> &str {
-        &self.key.0
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn url(&self, path: &str) -> Result<Url, Failure> {
+        let base = self.base.as_str().trim_end_matches('/');
+        Url::parse(&format!("{base}{path}"))
+            .map_err(|_| failed(FailureKind::Other, "the model's name makes no address"))
     }
 
     fn client(&self) -> Result<&Client, Failure> {
@@ -111,29 +120,26 @@ impl Http {
 
     pub(super) async fn ask<D: Decoder>(
         &self,
-        body: Vec<u8>,
-        headers: &[(&'static str, &str)],
-        decoder: D,
-        meaning: &Meaning,
+        question: Question,
+        reading: Reading<D>,
     ) -> Result<Reply, Failure> {
-        let mut request = self.client()?.post(self.url.clone()).body(body);
+        let Question { path, headers, body, meaning } = question;
+        let mut request = self.client()?.post(self.url(&path)?).body(body);
         let mut map = HeaderMap::with_capacity(headers.len() + 1);
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            if let Ok(mut value) = HeaderValue::from_str(value) {
-                value.set_sensitive(value == self.key.0.as_str());
-                map.insert(*name, value);
+            if let Ok(mut header) = HeaderValue::from_str(&value) {
+                header.set_sensitive(!self.key.0.is_empty() && value.contains(&self.key.0));
+                map.insert(name, header);
             }
         }
         request = request.headers(map);
         let sent = tokio::time::timeout(self.idle, request.send()).await;
         let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
         if response.status().as_u16() != 200 || !may_be_stream(&response) {
-            return Err(self.refused(response, meaning).await);
+            return Err(self.refused(response, &meaning).await);
         }
-        self.read(response, Reading::new(decoder))
-            .await
-            .map_err(|failure| self.without_key(failure))
+        self.read(response, reading).await.map_err(|failure| self.without_key(failure))
     }
 
     async fn read<D: Decoder>(
@@ -204,7 +210,7 @@ impl Http {
     /// Nothing was heard at all: nobody there, or the line is dead.
     fn network(&self, error: &reqwest::Error) -> Failure {
         let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Server };
-        let host = self.url.host_str().unwrap_or_default();
+        let host = self.base.host_str().unwrap_or_default();
         self.without_key(failed(kind, format!("{host} cannot be reached: {}", chain(error))))
     }
 

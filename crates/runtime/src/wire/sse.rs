@@ -3,6 +3,8 @@
 //! An event that lies whole in one chunk is shown where it lies; only what is torn between chunks
 //! or spread over several `data` lines is copied. Every byte is looked at once.
 
+use super::Framing;
+
 /// Longest line and longest event. No provider sends a tenth of it; more is not a model speaking.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -25,6 +27,7 @@ pub(crate) enum Stop<E> {
 
 #[derive(Debug)]
 pub(crate) struct Splitter {
+    framing: Framing,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     name: Vec<u8>,
@@ -39,15 +42,14 @@ pub(crate) struct Splitter {
     max: usize,
 }
 
-impl Default for Splitter {
-    fn default() -> Splitter {
-        Splitter::new(EVENT_BYTES_MAX)
-    }
-}
-
 impl Splitter {
-    pub(crate) fn new(max: usize) -> Splitter {
+    pub(crate) fn new(framing: Framing) -> Splitter {
+        Splitter::with_room(framing, EVENT_BYTES_MAX)
+    }
+
+    fn with_room(framing: Framing, max: usize) -> Splitter {
         Splitter {
+            framing,
             line: Vec::new(),
             name: Vec::new(),
             data: Vec::new(),
@@ -117,6 +119,9 @@ impl Splitter {
         here: &mut Option<&'c [u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
+        if self.framing == Framing::Lines {
+            return show_line(line, show);
+        }
         let field = field(line);
         if let Field::Data(data) = field
             && !self.has_data
@@ -135,6 +140,9 @@ impl Splitter {
         here: &mut Option<&[u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
+        if self.framing == Framing::Lines {
+            return show_line(line, show);
+        }
         self.take_field(field(line), here, show)
     }
 
@@ -180,6 +188,17 @@ impl Splitter {
     fn hold_data<E>(&mut self, part: &[u8]) -> Result<(), Stop<E>> {
         hold(&mut self.data, part, self.max)
     }
+}
+
+/// Where every line is an event.
+fn show_line<E>(
+    line: &[u8],
+    show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+) -> Result<(), Stop<E>> {
+    if line.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    show(Event { name: b"", data: line }).map_err(Stop::Reader)
 }
 
 fn hold<E>(held: &mut Vec<u8>, part: &[u8], max: usize) -> Result<(), Stop<E>> {
@@ -240,7 +259,7 @@ mod tests {
     use super::*;
 
     fn split(chunks: &[&[u8]], max: usize) -> Result<Vec<(String, String)>, Stop<()>> {
-        let mut splitter = Splitter::new(max);
+        let mut splitter = Splitter::with_room(Framing::Events, max);
         let mut seen = Vec::new();
         let mut show = |event: Event<'_>| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

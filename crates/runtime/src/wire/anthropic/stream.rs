@@ -14,7 +14,7 @@ use super::event::{Counts, Delta, Heard, KNOWN, Message, Named};
 use super::failure_named;
 use crate::live::Live;
 use crate::wire::sse::Event;
-use crate::wire::{Decoder, failed, malformed};
+use crate::wire::{Decoded, DecodedCall, Decoder, failed, malformed};
 
 /// Blocks of one message. No model needs a tenth of it.
 const BLOCKS_MAX: usize = 4_096;
@@ -56,6 +56,7 @@ enum Body {
     /// Reasoning nobody can read, as it came.
     Redacted(Value),
     Call {
+        id: String,
         name: String,
         /// What the block began with; stands if nothing was added.
         input: Value,
@@ -149,7 +150,8 @@ impl Stream {
                 if name.is_empty() {
                     return Err(malformed("a call of a tool without a name"));
                 }
-                Body::Call { name, input: block["input"].clone(), arguments: String::new() }
+                let (id, input) = (text("id"), block["input"].clone());
+                Body::Call { id, name, input, arguments: String::new() }
             }
             _ => Body::Other,
         };
@@ -248,7 +250,7 @@ impl Stream {
                     }));
                 }
                 Body::Redacted(block) => reasoning.push(block),
-                Body::Call { name, input, arguments } => {
+                Body::Call { name, input, arguments, .. } => {
                     let arguments = parsed(input, arguments, was_cut);
                     reply.calls.push(Use { name, arguments, subjects: None });
                 }
@@ -290,6 +292,24 @@ impl Decoder for Stream {
 
     fn has_begun(&self) -> bool {
         self.message.is_some()
+    }
+
+    fn decoded(&self) -> Decoded {
+        let mut decoded =
+            Decoded { usage: self.usage.usage(), stop: self.stop.clone(), ..Decoded::default() };
+        for block in self.blocks.values() {
+            match &block.body {
+                Body::Text(text) => decoded.text.push_str(text),
+                Body::Thinking { text, .. } => decoded.reasoning.push_str(text),
+                Body::Call { id, name, input, arguments } => {
+                    let (id, name) = (id.clone(), name.clone());
+                    let arguments = parsed(input.clone(), arguments.clone(), block.open);
+                    decoded.calls.push(DecodedCall { id, name, arguments });
+                }
+                Body::Redacted(_) | Body::Other => {}
+            }
+        }
+        decoded
     }
 
     fn finish(self) -> Result<Reply, Failure> {

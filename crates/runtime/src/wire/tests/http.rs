@@ -12,8 +12,8 @@ use locum_kernel::{Failure, FailureKind, Reply, Time};
 use super::{asked, person};
 use crate::clock::Clock;
 use crate::live::Live;
-use crate::provider::{Provider as _, Task};
-use crate::wire::{Anthropic, BadAddress, Key, Settings};
+use crate::provider::{Provider, Task};
+use crate::wire::{self, BadAddress, Key, Settings, WireName};
 
 const SECRET: &str = "sk-very-secret";
 
@@ -84,9 +84,9 @@ fn stream(body: &str) -> Vec<u8> {
     response("200 OK", "content-type: text/event-stream\r\n", body)
 }
 
-fn provider(base: &str, idle: Duration) -> Anthropic {
+fn provider(base: &str, idle: Duration) -> Arc<dyn Provider> {
     let settings = Settings { idle, ..Settings::new(base, Key::new(SECRET)) };
-    Anthropic::new(&settings, Arc::new(Still)).unwrap()
+    wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).unwrap()
 }
 
 fn block_on<T>(task: impl Future<Output = T>) -> T {
@@ -94,7 +94,7 @@ fn block_on<T>(task: impl Future<Output = T>) -> T {
     tasks.block_on(task)
 }
 
-fn ask(anthropic: &Anthropic) -> Task<Result<Reply, Failure>> {
+fn ask(anthropic: &Arc<dyn Provider>) -> Task<Result<Reply, Failure>> {
     anthropic.answer(asked(vec![person(1, "Hello")]), Live::nobody())
 }
 
@@ -230,7 +230,7 @@ fn the_key_is_shown_to_nobody_else() {
     let failure = answer(response("401 Unauthorized", "", &echo)).unwrap_err();
     assert_eq!(failure.message, "bad key (the key)!");
     let settings = Settings::new("http://user:pw-1@127.0.0.1:1", Key::new(SECRET));
-    let anthropic = Anthropic::new(&settings, Arc::new(Still)).unwrap();
+    let anthropic = wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).unwrap();
     for shown in [format!("{settings:?}").replace("pw-1@", ""), format!("{anthropic:?}")] {
         assert!(!shown.contains(SECRET) && !shown.contains("pw-1"), "{shown}");
     }
@@ -241,7 +241,8 @@ fn the_key_is_shown_to_nobody_else() {
 #[test]
 fn addresses_that_cannot_be_used() {
     let error = |base: &str, key: &str| {
-        Anthropic::new(&Settings::new(base, Key::new(key)), Arc::new(Still)).map(drop).err()
+        let settings = Settings::new(base, Key::new(key));
+        wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).map(drop).err()
     };
     assert_eq!(error("https://api.example.org", "k"), Some(BadAddress::Encrypted));
     assert!(matches!(error("nowhere", "k"), Some(BadAddress::NotOne(_))));

@@ -7,12 +7,13 @@ use locum_kernel::{Failure, FailureKind, Reply, Usage, Use};
 use serde_json::{Value, json};
 
 use crate::live::{Feed, Live, PieceKind, Told};
+use crate::wire::Framing;
 use crate::wire::Reading;
 use crate::wire::anthropic::stream::Stream;
 
 /// What a decoder makes of these chunks, as the connection code would feed them.
 fn decode_live(chunks: &[&[u8]], live: Live) -> Result<Reply, Failure> {
-    let mut reading = Reading::new(Stream::new(live));
+    let mut reading = Reading::new(Stream::new(live), Framing::Events);
     for chunk in chunks {
         reading.feed(chunk)?;
     }

@@ -1,0 +1,49 @@
+//! A recorded stream read without anybody asking: for tests, and for people who wonder what a
+//! provider said.
+
+use locum_kernel::{Failure, Reply, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::anthropic::stream::Stream;
+use super::{Decoder, Framing, Reading, WireName};
+use crate::live::Live;
+
+/// What a stream says, whole or as far as it goes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Decoded {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<DecodedCall>,
+    pub usage: Usage,
+    /// Why the model stopped, in the provider's word.
+    pub stop: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecodedCall {
+    pub id: String,
+    pub name: String,
+    /// An object, or the text there is of one.
+    pub arguments: Value,
+}
+
+/// Reads a stream as it was recorded: raw, or one JSON event per line.
+pub fn decode(wire: WireName, bytes: &[u8]) -> (Decoded, Result<Reply, Failure>) {
+    match wire {
+        WireName::Anthropic => read(Stream::new(Live::nobody()), Framing::Events, bytes),
+    }
+}
+
+fn read<D: Decoder>(
+    decoder: D,
+    framing: Framing,
+    bytes: &[u8],
+) -> (Decoded, Result<Reply, Failure>) {
+    // Some record only the events, without what the wire puts around them.
+    let bare = bytes.trim_ascii_start().first() == Some(&b'{');
+    let mut reading = Reading::new(decoder, if bare { Framing::Lines } else { framing });
+    let fed = reading.feed(bytes);
+    let decoded = reading.decoded();
+    (decoded, fed.and_then(|()| reading.finish()))
+}
