@@ -44,6 +44,6 @@ fn read<D: Decoder>(
     let bare = bytes.trim_ascii_start().first() == Some(&b'{');
     let mut reading = Reading::new(decoder, if bare { Framing::Lines } else { framing });
     let fed = reading.feed(bytes);
-    let decoded = reading.decoded();
-    (decoded, fed.and_then(|()| reading.finish()))
+    let so_far = reading.decoded();
+    (so_far, fed.and_then(|()| reading.finish()))
 }
