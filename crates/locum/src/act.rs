@@ -10,7 +10,7 @@ use crate::address;
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::act::{Act, Requeue, Send};
-use crate::look::{Seen, Sight};
+use crate::look::{Seen, Sight, next};
 use crate::people::{me, message};
 use crate::print::line;
 use crate::reach::{Reached, reach};
@@ -35,7 +35,7 @@ pub(crate) fn act(act: &Act, data: Option<&Path>) -> Result<u8, Complaint> {
         Act::Cancel(it) => {
             let session = session(&folder, it.session.key.as_deref())?;
             let agent = address::agent(&session, &it.agent)?;
-            let why = it.message.clone().unwrap_or_else(|| "cancelled by the user".into());
+            let why = it.message.clone().unwrap_or_else(|| "locum cancel".into());
             let path = session.path(agent);
             command(
                 &folder,
@@ -100,7 +100,8 @@ fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
     };
     let to = to.map_or(Ok(To::Floor), |name| address::agent(&session, name).map(To::Agent))?;
     let external_id = send.id.clone();
-    let said = Message { to, external_id, ..message(said(text)?, urgency) };
+    let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
+    let said = Message { to, external_id, ..message(text, urgency) };
     let reached = reach(folder, session.key(), &Input::Said(said))?;
     line(&format!("received as i{}", reached.seq().0));
     go_on(&session, reached);
@@ -120,7 +121,8 @@ fn settle(
 ) -> Result<u8, Complaint> {
     for id in ids {
         let sessions = sessions(folder, key)?;
-        let ((_, session), wanted) = address::ask_among(&sessions, id)?;
+        let found = address::ask_among(&sessions, id);
+        let ((_, session), wanted) = found.map_err(|unknown| late(folder, key, id, unknown))?;
         let Some(ask) = session.asks().find(|ask| ask.id == wanted) else { continue };
         let verdict = verdict(ask);
         let told = format!("{} of {} {}", ask.id, session.path(ask.agent), verdict.word());
@@ -130,6 +132,13 @@ fn settle(
         go_on(session, reached);
     }
     Ok(0)
+}
+
+/// It may be unknown only because somebody else was faster.
+fn late(folder: &Path, key: Option<&str>, id: &str, unknown: Complaint) -> Complaint {
+    let sight = Sight::open(Some(folder));
+    let told = sight.ok().and_then(|sight| sight.answered(key, id));
+    told.unwrap_or(unknown)
 }
 
 fn command(
@@ -148,7 +157,7 @@ fn command(
 fn go_on(session: &Session, reached: Reached) {
     match reached {
         Reached::Running(_) => {}
-        Reached::Resting(_) => line(&format!("do: locum run --resume {}", session.key())),
+        Reached::Resting(_) => line(&format!("do: {}", next::resume(session.key()))),
     }
 }
 

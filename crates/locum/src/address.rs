@@ -1,7 +1,7 @@
 //! Whom and what a person means: agents by id, label or path, asks by id, both by the beginning
 //! of one. What could be two is not guessed.
 
-use locum_kernel::{AgentId, AskId, Session};
+use locum_kernel::{AgentId, AskId, Entry, Event, Session};
 
 use crate::complaint::Complaint;
 use crate::look::text;
@@ -61,6 +61,20 @@ pub(crate) fn ask_among<'s>(
             Err(complaint)
         }
     }
+}
+
+/// Who comes second is told what the first one said, if this entry holds it.
+pub(crate) fn answered(session: &str, ask: &str, entry: &Entry) -> Option<Complaint> {
+    entry.events.iter().find_map(|event| {
+        let Event::Settled { ask: id, verdict, by, .. } = event else { return None };
+        (id.to_string() == ask).then(|| Complaint {
+            code: "E125",
+            what: format!("{ask} in {} is not open any more.", text::clean(session)),
+            cause: format!("{} by {by} at {} UTC", verdict.word(), text::moment(entry.at)),
+            next: "locum asks".into(),
+            exit: USAGE,
+        })
+    })
 }
 
 /// There is no session of this name; near ones are named.

@@ -8,6 +8,8 @@ use locum_kernel::Unfoldable;
 use locum_runtime::clock::rfc3339;
 use locum_runtime::{driver, script};
 
+use crate::look::text::quote;
+
 /// The exit codes of the command line, by what they mean.
 const USAGE: u8 = 2;
 /// Model, key or network.
@@ -36,9 +38,19 @@ impl Complaint {
         let command = word.filter(|word| word.starts_with(char::is_alphabetic)).unwrap_or("run");
         Complaint {
             code: "E100",
-            what: "The command line makes no sense.".into(),
-            cause: text.trim_start_matches("error: ").to_owned(),
+            what: "The command line was not understood.".into(),
+            cause: usage_cause(text),
             next: format!("locum {command} --help"),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn no_command() -> Complaint {
+        Complaint {
+            code: "E100",
+            what: "No command was given.".into(),
+            cause: "There is no face to talk with yet; the demo shows what there is.".into(),
+            next: "locum demo, or locum --help".into(),
             exit: USAGE,
         }
     }
@@ -46,7 +58,7 @@ impl Complaint {
     pub(crate) fn script(error: &script::Error) -> Complaint {
         let (what, next) = match error {
             script::Error::Read { path, .. } => {
-                ("The script cannot be read.", format!("ls -l {}", path.display()))
+                ("The script cannot be read.", format!("ls -l {}", quote(&path.to_string_lossy())))
             }
             script::Error::Parse { path, line, .. } => {
                 let next = format!("correct line {line} of {}, then run again", path.display());
@@ -65,7 +77,7 @@ impl Complaint {
         Complaint {
             code: "E102",
             what,
-            cause: "A model is script:FILE or anthropic/NAME so far.".into(),
+            cause: "A model is demo, script:FILE or anthropic/NAME so far.".into(),
             next: "locum run \"text\" -m script:FILE".into(),
             exit: USAGE,
         }
@@ -127,7 +139,7 @@ impl Complaint {
             code: "E110",
             what: format!("The data folder {} cannot be used.", path.display()),
             cause: error.to_string(),
-            next: "locum run --data DIR".into(),
+            next: "name a folder with --data DIR, then run again".into(),
             exit: DATA,
         }
     }
@@ -137,7 +149,7 @@ impl Complaint {
             code: "E110",
             what: "There is no folder to keep sessions in.".into(),
             cause: "Neither --data nor LOCUM_DATA nor a home folder is set.".into(),
-            next: "locum run --data DIR".into(),
+            next: "name a folder with --data DIR, then run again".into(),
             exit: DATA,
         }
     }
@@ -239,17 +251,25 @@ impl Complaint {
             code: "E105",
             what: format!("The folder {} cannot be worked in.", folder.display()),
             cause: error.to_string(),
-            next: "locum run -C DIR with a folder that is there".into(),
+            next: "name a folder that is there with -C DIR, then run again".into(),
             exit: USAGE,
         }
     }
 
-    pub(crate) fn output(file: &Path, error: &io::Error) -> Complaint {
+    /// The work is done, and only the file is missing.
+    pub(crate) fn output(file: &Path, session: &str, error: &io::Error) -> Complaint {
+        Complaint {
+            next: format!("locum logs main -s {}", quote(session)),
+            ..Complaint::no_output(file, error)
+        }
+    }
+
+    pub(crate) fn no_output(file: &Path, error: &io::Error) -> Complaint {
         Complaint {
             code: "E108",
-            what: format!("The final text could not be written to {}.", file.display()),
+            what: format!("The final text cannot be written to {}.", file.display()),
             cause: error.to_string(),
-            next: "locum sessions show KEY has it".into(),
+            next: "name a file that can be written with -o FILE, then run again".into(),
             exit: USAGE,
         }
     }
@@ -281,6 +301,13 @@ impl Complaint {
             driver::Error::Refused { session, why } => Complaint::refused(session, why.to_string()),
         }
     }
+}
+
+/// What is wrong, without the ways to help that `do:` tells anyway.
+fn usage_cause(text: &str) -> String {
+    let lines = text.trim_start_matches("error: ").lines().map(str::trim_end);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// An error with everything behind it, outermost first.

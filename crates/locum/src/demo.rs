@@ -40,9 +40,14 @@ pub(crate) fn demo(flags: &Demo, data: Option<&Path>, plain: bool) -> Result<u8,
     };
     let code = run::run(&tour, data, plain)?;
     note("");
-    note(&format!("  locum agents -s {key} --tree     who was there, and what each one cost"));
-    note(&format!("  locum replay {key}               every decision, one by one"));
-    note("  locum run --help                  with a model of your own");
+    for (command, shows) in [
+        (format!("locum agents -s {key} --tree"), "who was there, and what each one did"),
+        (format!("locum replay {key}"), "every decision, one by one"),
+        (format!("locum timeline {key}"), "who waited for what"),
+        ("locum run --help".to_owned(), "with a model of your own"),
+    ] {
+        note(&format!("  {command:<50}  {shows}"));
+    }
     Ok(code)
 }
 

@@ -17,7 +17,7 @@ pub(crate) use look::{
 };
 
 #[derive(Debug, Parser)]
-#[command(name = "locum", about = "An agent runtime in which sub-agents are first-class")]
+#[command(name = "locum", version, about = "An agent runtime in which sub-agents are first-class")]
 pub(crate) struct Flags {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -51,7 +51,7 @@ pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
     #[arg(required_unless_present_any = ["resume", "again"])]
     pub(crate) text: Option<String>,
-    /// Who answers: `script:FILE` or `anthropic/NAME` [default with --resume: the same as before]
+    /// Who answers: `demo`, `script:FILE` or `anthropic/NAME` [default with --resume: as before]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Start from this agent instead of main

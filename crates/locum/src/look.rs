@@ -13,7 +13,7 @@ mod fork;
 mod list;
 mod logs;
 mod man;
-mod next;
+pub(crate) mod next;
 mod queue;
 mod replay;
 mod search;
@@ -23,17 +23,17 @@ pub(crate) mod text;
 mod timeline;
 mod transcript;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use locum_journal::{Onlooker, Records as _, Sqlite};
-use locum_kernel::{Entry, Event, Row, Seq, Session, fold};
-use locum_runtime::clock::rfc3339;
+use locum_kernel::{Entry, Event, Row, Seq, Session, State, View, fold, view};
+use locum_runtime::clock::{Clock as _, System, rfc3339};
 use locum_runtime::driver;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::flags::Look;
-use crate::{address, data, print};
+use crate::{address, data, print, reach};
 
 pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
     match look {
@@ -57,6 +57,31 @@ pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
 /// All sessions, as far as they can be read.
 pub(crate) struct Sight {
     records: Onlooker,
+    folder: PathBuf,
+}
+
+/// Whether somebody drives a session on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// Somebody does, or there is nothing to drive.
+    No,
+    /// There is work, and nobody does it.
+    Cut,
+}
+
+impl Rest {
+    /// What has to be known beside what agents seem to do.
+    fn told(self, key: &str, session: &Session) -> Option<String> {
+        match self {
+            Rest::No => None,
+            Rest::Cut => Some(format!(
+                "no locum is at work here: this is how it was left at {} UTC\n\
+                 do: {}",
+                text::moment(session.now()),
+                next::resume(key),
+            )),
+        }
+    }
 }
 
 /// A session that can be looked at, or why it cannot.
@@ -68,9 +93,22 @@ pub(crate) struct Seen {
 
 impl Sight {
     pub(crate) fn open(data: Option<&Path>) -> Result<Sight, Complaint> {
-        let path = data::journal_file(&data::place(data)?);
-        let records = Sqlite::look(&path).map_err(|error| Complaint::journal(&error))?;
-        Ok(Sight { records })
+        let folder = data::place(data)?;
+        let records = Sqlite::look(&data::journal_file(&folder));
+        let records = records.map_err(|error| Complaint::journal(&error))?;
+        Ok(Sight { records, folder })
+    }
+
+    /// A session as it is now or, if nobody is at work in the data folder, as it was left: a tool
+    /// that was cut off does not run longer and longer.
+    fn view(&self, session: &Session) -> (View, Rest) {
+        let unfinished = session.agents().iter().any(|agent| !agent.has_ended());
+        if unfinished && !reach::is_anybody_there(&self.folder) {
+            let view = view(session, session.now());
+            let cut = view.agents.iter().any(|row| is_under_way(row.state));
+            return (view, if cut { Rest::Cut } else { Rest::No });
+        }
+        (view(session, System.now()), Rest::No)
     }
 
     /// Every session, the one written to last first; damaged ones at the end.
@@ -128,6 +166,19 @@ impl Sight {
         Ok(address::no_session(key, &names))
     }
 
+    /// How an ask was answered that is open no more, in the session named or the newest that had
+    /// it.
+    pub(crate) fn answered(&self, named: Option<&str>, ask: &str) -> Option<Complaint> {
+        let keys = self.keys(named).ok()?;
+        keys.iter().find_map(|key| {
+            let mut told = None;
+            let seen = self.walk(key, |_, entry| {
+                told = told.take().or_else(|| address::answered(key, ask, entry));
+            });
+            seen.ok().and(told)
+        })
+    }
+
     /// Folds a session from its beginning, and shows each entry with the session after it.
     fn walk(
         &self,
@@ -146,6 +197,20 @@ impl Sight {
             Seq(0) => Err(self.unknown(key)?),
             _ => Ok(session),
         }
+    }
+}
+
+/// Somebody has to be there for it to go on.
+fn is_under_way(state: State) -> bool {
+    match state {
+        State::Queued | State::Starting | State::Model | State::Tool => true,
+        State::Child
+        | State::Approve
+        | State::Input
+        | State::Paused
+        | State::Done
+        | State::Failed
+        | State::Cancelled => false,
     }
 }
 

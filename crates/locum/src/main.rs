@@ -76,12 +76,20 @@ fn misread(error: &clap::Error) -> Result<u8, Complaint> {
         let _ = io::stdout().write_all(text.as_bytes());
         return Ok(0);
     }
+    if env::args_os().len() == 1 {
+        return Err(Complaint::no_command());
+    }
     Err(Complaint { next: help(), ..Complaint::usage(&text) })
 }
 
 /// Where the flags of the command that was typed are explained.
 fn help() -> String {
-    let typed = env::args().nth(1).unwrap_or_default();
-    let command = Flags::command().find_subcommand(&typed).map(|it| it.get_name().to_owned());
-    command.map_or_else(|| "locum --help".into(), |name| format!("locum {name} --help"))
+    let mut at = Flags::command();
+    let mut line = "locum".to_owned();
+    for typed in env::args().skip(1) {
+        let Some(below) = at.find_subcommand(&typed).cloned() else { break };
+        line = format!("{line} {}", below.get_name());
+        at = below;
+    }
+    format!("{line} --help")
 }

@@ -47,6 +47,11 @@ pub(crate) fn reach(folder: &Path, session: &str, input: &Input) -> Result<Reach
     Err(locked.unwrap_or_else(Complaint::no_data_dir))
 }
 
+/// Whether a process is at work in the data folder.
+pub(crate) fn is_anybody_there(folder: &Path) -> bool {
+    door::answers(folder)
+}
+
 #[cfg(unix)]
 mod door {
     use std::io::{BufRead as _, BufReader, Write as _};
@@ -57,6 +62,10 @@ mod door {
     use locum_runtime::door::{self, Knock, Reply};
 
     use crate::complaint::Complaint;
+
+    pub(super) fn answers(folder: &Path) -> bool {
+        UnixStream::connect(door::path(folder)).is_ok()
+    }
 
     /// None: nobody is behind the door.
     pub(super) fn knock(
@@ -92,6 +101,11 @@ mod door {
     use locum_kernel::{Input, Seq};
 
     use crate::complaint::Complaint;
+
+    /// Nobody can tell; a note that may be wrong is worse than none.
+    pub(super) fn answers(_: &Path) -> bool {
+        true
+    }
 
     pub(super) fn knock(_: &Path, _: &str, _: &Input) -> Result<Option<Seq>, Complaint> {
         Ok(None)

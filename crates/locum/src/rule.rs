@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locum_kernel::{Rule, RuleKind};
+use locum_kernel::{Rule, RuleKind, ToolSpec};
 
 pub(crate) fn allow(text: &str) -> Result<Rule, String> {
     rule(RuleKind::Allow, text)
@@ -33,6 +33,50 @@ fn rule(kind: RuleKind, text: &str) -> Result<Rule, String> {
         rest = "";
     }
     if rest.is_empty() { Ok(rule) } else { Err(format!("what is {rest:?}? Patterns are quoted")) }
+}
+
+/// Tools that need no toolbox and that rules may name.
+const DELEGATION: [&str; 7] = [
+    "use_agent",
+    "use_skill",
+    "spawn_agent",
+    "call_recipe",
+    "spawn_interactive",
+    "sessions_spawn",
+    "delegate",
+];
+
+/// Rules that do not do what they seem to: a deny that forbids nothing must not look like one.
+pub(crate) fn doubts(rules: &[Rule], tools: &[ToolSpec]) -> Vec<String> {
+    rules.iter().filter_map(|rule| doubt(rule, tools)).collect()
+}
+
+fn doubt(rule: &Rule, tools: &[ToolSpec]) -> Option<String> {
+    let flag = match rule.kind {
+        RuleKind::Allow => "--allow",
+        RuleKind::Deny => "--deny",
+        RuleKind::Ask => "ask",
+    };
+    let name = &rule.tool;
+    if name.contains(['*', '?']) || DELEGATION.contains(&name.as_str()) {
+        return None;
+    }
+    let Some(tool) = tools.iter().find(|tool| tool.name == *name) else {
+        let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        return Some(format!(
+            "{flag} {name}: there is no such tool; there are {}",
+            known.join(", ")
+        ));
+    };
+    let pattern = rule.pattern.as_deref()?;
+    // Without a subject all arguments are compared, as the JSON object they are.
+    if tool.subject.is_some() || pattern.starts_with(['*', '{']) {
+        return None;
+    }
+    Some(format!(
+        "{flag} {name} {pattern:?} matches nothing: patterns for {name} are compared with all its \
+         arguments, as JSON; try \"*{pattern}*\""
+    ))
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -82,6 +126,35 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_cannot_match_is_told() {
+        let tool = |name: &str, subject: Option<&str>| ToolSpec {
+            name: name.into(),
+            class: locum_kernel::Class::Write,
+            idempotent: false,
+            subject: subject.map(str::to_owned),
+            timeout_ms: None,
+        };
+        let tools = [tool("read", Some("path")), tool("publish", None)];
+        let cases = [
+            ("read", None),
+            ("read \"src/*\"", None),
+            ("raed", Some("--deny raed: there is no such tool; there are read, publish")),
+            ("r*", None),
+            ("spawn_agent", None),
+            ("publish", None),
+            ("publish \"*1.0*\"", None),
+            ("publish \"1.0\"", Some("--deny publish \"1.0\" matches nothing")),
+        ];
+        for (text, expected) in cases {
+            let told = doubts(&[deny(text).unwrap()], &tools);
+            match expected {
+                None => assert!(told.is_empty(), "{text}: {told:?}"),
+                Some(expected) => assert!(told[0].starts_with(expected), "{text}: {told:?}"),
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use locum_journal::Journal;
-use locum_kernel::{Config, Input, Urgency};
+use locum_kernel::{Config, Input, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
@@ -22,9 +22,11 @@ use crate::data;
 use crate::demo;
 use crate::flags::{Approvals, Run};
 use crate::look::Sight;
+use crate::look::text::{clean, quote};
 use crate::model::{self, Chosen};
 use crate::people;
 use crate::print::{self, Source, Style};
+use crate::rule;
 use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
@@ -36,9 +38,20 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, C
     let last = tasks.block_on(exchange(flags, data, plain))?;
     let Body::RunResult(result) = &last.body else { return Ok(0) };
     if let Some(file) = &flags.output {
-        fs::write(file, &result.text).map_err(|error| Complaint::output(file, &error))?;
+        let failed = |error| Complaint::output(file, &last.session, &error);
+        fs::write(file, &result.text).map_err(failed)?;
     }
-    verdict(result)
+    verdict(result, &last.session, flags.approvals.unwrap_or_else(approvals_here))
+}
+
+/// A run may cost money: that its result can be written nowhere is better known before.
+fn check_output(file: &Path) -> Result<(), Complaint> {
+    // Whoever reads a pipe must not see it closed before anything was written.
+    if fs::metadata(file).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        return Ok(());
+    }
+    let begun = fs::OpenOptions::new().append(true).create(true).open(file);
+    begun.map(drop).map_err(|error| Complaint::no_output(file, &error))
 }
 
 async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line, Complaint> {
@@ -69,6 +82,10 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         tools: tools.as_ref(),
     };
     let config = setup.config();
+    flags.output.as_deref().map_or(Ok(()), check_output)?;
+    for doubt in rule::doubts(&config.rules, &config.tools).into_iter().chain(setup.doubt()) {
+        print::note(&format!("note: {doubt}"));
+    }
     let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
     let printer = print::start(style(flags.json, plain), source)?;
     open_session(&mut driver, &config, text)?;
@@ -181,7 +198,11 @@ fn tools(
 
 fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
     let named = flags.workspace.as_deref().unwrap_or(Path::new("."));
-    named.canonicalize().map_err(|error| Complaint::workspace(named, &error))
+    let failed = |error| Complaint::workspace(named, &error);
+    let root = named.canonicalize().map_err(failed)?;
+    // Not left to the first tool that looks into it.
+    fs::read_dir(&root).map_err(failed)?;
+    Ok(root)
 }
 
 fn session_key(flags: &Run, folder: &Path) -> Result<String, Complaint> {
@@ -221,7 +242,7 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
 }
 
 /// The exit code, with a complaint if it is not zero.
-fn verdict(result: &RunResult) -> Result<u8, Complaint> {
+fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
         Status::Denied => ("E130", "A call was denied."),
@@ -231,13 +252,65 @@ fn verdict(result: &RunResult) -> Result<u8, Complaint> {
         Status::Parked => ("E170", "What is left waits for a person."),
         Status::Cancelled => ("E180", "Stopped in the middle; nothing is lost."),
     };
+    let pending = format!("Agents below main that have not ended: {}", result.children_pending);
     let cause = match result.status {
-        Status::Parked | Status::NeedsInput | Status::Cancelled => {
-            format!("Agents below main that have not ended: {}", result.children_pending)
-        }
+        Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
+        Status::Cancelled => pending,
         Status::Denied => result.denials.join("; "),
         Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
-    let next = result.resume.clone().unwrap_or_default();
+    let resume = result.resume.clone().unwrap_or_default();
+    // Where nobody can be asked, going on means that the next ask is denied for good.
+    let keep_asks = match approvals {
+        Approvals::Park => approvals_here() == Approvals::Deny,
+        Approvals::Deny => result.status == Status::Denied,
+        Approvals::Stdio | Approvals::Ask | Approvals::Itself => false,
+    };
+    let resume = if keep_asks { format!("{resume} --approvals park") } else { resume };
+    let first = match result.status {
+        Status::Parked | Status::NeedsInput => first_help(result, session),
+        Status::Ok | Status::Denied | Status::Limit | Status::Error | Status::Cancelled => None,
+    };
+    let next = first.map_or_else(|| resume.clone(), |first| format!("{first}\ndo: {resume}"));
     Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
+}
+
+/// Those whom only a person can help, as one line.
+fn waiting(result: &RunResult) -> Option<String> {
+    let stuck = result.agents.iter().filter(|agent| needs_somebody(agent.state));
+    let told: Vec<String> = stuck.map(|it| format!("{}: {}", it.path, it.state.word())).collect();
+    (!told.is_empty()).then(|| clean(&told.join(", ")))
+}
+
+/// What has to happen before going on helps.
+fn first_help(result: &RunResult, session: &str) -> Option<String> {
+    let agent = result.agents.iter().find(|agent| needs_somebody(agent.state))?;
+    let (path, session) = (quote(&agent.path), quote(session));
+    Some(match agent.state {
+        State::Approve => format!("locum asks -s {session}"),
+        State::Paused => format!("locum continue {path} -s {session}"),
+        State::Input
+        | State::Queued
+        | State::Starting
+        | State::Model
+        | State::Tool
+        | State::Child
+        | State::Done
+        | State::Failed
+        | State::Cancelled => format!("locum show {path} -s {session}"),
+    })
+}
+
+fn needs_somebody(state: State) -> bool {
+    match state {
+        State::Approve | State::Input | State::Paused => true,
+        State::Queued
+        | State::Starting
+        | State::Model
+        | State::Tool
+        | State::Child
+        | State::Done
+        | State::Failed
+        | State::Cancelled => false,
+    }
 }

@@ -1,5 +1,5 @@
-//! The person at the terminal of a run: a line they type answers the oldest open ask, or goes to
-//! whoever has the floor. Slash commands and `@name` work as everywhere.
+//! The person at the terminal of a run: a line they type answers the ask it names or the only one
+//! that is open, or goes to whoever has the floor. Slash commands and `@name` work as everywhere.
 
 use locum_kernel::{
     AskKind, AskTo, Card, Command, Config, Input, Message, Scope, To, Urgency, Verdict, View,
@@ -42,16 +42,31 @@ fn meaning(view: &View, line: &str) -> Result<Option<Input>, String> {
         let text = text.trim().to_owned();
         return Ok(Some(Input::Said(Message { to, ..message(text, Urgency::Queue) })));
     }
-    if let Some(card) = next_ask(view) {
+    let open: Vec<&Card> = view.asks.iter().filter(|card| card.to == AskTo::Person).collect();
+    if let Some((card, line)) = meant(&open, line)? {
         return Ok(verdict(card, line)?.map(|verdict| answered(card, verdict)));
     }
     let said = || Input::Said(message(line.to_owned(), Urgency::Queue));
     Ok((!line.is_empty()).then(said))
 }
 
-/// The ask that a typed line answers: the oldest that is for a person.
-fn next_ask(view: &View) -> Option<&Card> {
-    view.asks.iter().find(|card| card.to == AskTo::Person)
+/// The ask a typed line answers, and the answer. With several open, only one that is named: what
+/// is on the screen last need not be what waited longest.
+fn meant<'v, 'l>(open: &[&'v Card], line: &'l str) -> Result<Option<(&'v Card, &'l str)>, String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    if let Some(card) = open.iter().find(|card| card.id.to_string() == word) {
+        return Ok(Some((card, rest.trim())));
+    }
+    match open {
+        [] => Ok(None),
+        [only] => Ok(Some((only, line))),
+        [oldest, ..] if line.is_empty() => Ok(Some((oldest, line))),
+        [oldest, ..] => {
+            let names: Vec<String> = open.iter().map(|card| card.id.to_string()).collect();
+            let names = names.join(", ");
+            Err(format!("{names} are open: say which, as in {} y", oldest.id))
+        }
+    }
 }
 
 fn answered(card: &Card, verdict: Verdict) -> Input {
@@ -121,5 +136,51 @@ pub(crate) fn hint(kind: &str, options: &[String]) -> String {
         }
         "continue" => "y goes on · words go on with them · n ends it".into(),
         _ => "y · n [why]".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use locum_kernel::{AgentId, AskId, Time};
+
+    use super::*;
+
+    fn card(id: u64) -> Card {
+        Card {
+            id: AskId(id),
+            agent: AgentId(1),
+            path: "main/worker".into(),
+            to: AskTo::Person,
+            kind: AskKind::Continue { why: "tired".into() },
+            summary: "tired: continue?".into(),
+            at: Time(0),
+            siblings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_bare_answer_is_for_the_only_ask_and_never_guessed() {
+        let cards = [card(5), card(56)];
+        let shown = |open: usize, line: &str| {
+            let open: Vec<&Card> = cards.iter().take(open).collect();
+            match meant(&open, line) {
+                Ok(Some((card, answer))) => format!("{} <- {answer}", card.id),
+                Ok(None) => "nobody".into(),
+                Err(why) => why,
+            }
+        };
+        let cases = [
+            (0, "y", "nobody"),
+            (1, "y", "q5 <- y"),
+            (1, "q5 n too late", "q5 <- n too late"),
+            (2, "q56 y", "q56 <- y"),
+            (2, "q5 y", "q5 <- y"),
+            (2, "y", "q5, q56 are open: say which, as in q5 y"),
+            (2, "q6 y", "q5, q56 are open: say which, as in q5 y"),
+            (2, "", "q5 <- "),
+        ];
+        for (open, line, expected) in cases {
+            assert_eq!(shown(open, line), expected, "{open} open, {line:?}");
+        }
     }
 }

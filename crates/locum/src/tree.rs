@@ -31,7 +31,7 @@ pub(crate) struct Tree {
     drawn: usize,
     frame: usize,
     /// Somebody is asked: the region stands still, so that what is typed stays readable.
-    asking: Vec<String>,
+    asking: Vec<Asking>,
     /// What main said last was shown; the final text need not be said twice.
     last_words: String,
 }
@@ -41,6 +41,12 @@ struct Shown {
     state: State,
     doing: String,
     since: Time,
+}
+
+/// An ask that is open, and how it is shown.
+struct Asking {
+    id: String,
+    shown: String,
 }
 
 impl Tree {
@@ -69,7 +75,8 @@ impl Tree {
     fn erased(&mut self) -> String {
         let mut out = String::new();
         if self.drawn > 0 {
-            let _ = write!(out, "\x1b[{}A\x1b[J", self.drawn);
+            // To the left first: what was typed meanwhile, such as ^C, has moved the cursor.
+            let _ = write!(out, "\r\x1b[{}A\x1b[J", self.drawn);
             self.drawn = 0;
         }
         out
@@ -137,8 +144,12 @@ impl Tree {
             Body::TurnFinished { cost_usd, usage: Some(_), .. } => {
                 self.micro_cents = self.micro_cents.zip(*cost_usd).map(|(sum, cost)| sum + cost);
             }
-            Body::AskOpened(ask) => self.asking.push(ask.id.clone()),
-            Body::AskClosed { id, .. } => self.asking.retain(|open| open != id),
+            Body::AskOpened(ask) => {
+                let hint = hint(ask.kind, &ask.options);
+                let shown = format!("{} {}: {}\n    {hint}", ask.id, told.agent.path, ask.summary);
+                self.asking.push(Asking { id: ask.id.clone(), shown });
+            }
+            Body::AskClosed { id, .. } => self.asking.retain(|open| open.id != *id),
             Body::RunStarted(_)
             | Body::InputQueued(_)
             | Body::InputStarted(_)
@@ -165,14 +176,15 @@ impl Tree {
         let path = &told.agent.path;
         let text = match &told.body {
             Body::Message { text, .. } => {
-                self.last_words.clone_from(text);
+                if told.agent.depth == 0 {
+                    self.last_words.clone_from(text);
+                }
                 format!("{path}: {text}")
             }
-            Body::AskOpened(ask) => {
-                let hint = hint(ask.kind, &ask.options);
-                format!("{} {path}: {}\n    {hint}", ask.id, ask.summary)
+            Body::AskOpened(_) => self.newest_ask(),
+            Body::AskClosed { id, decision, by, .. } => {
+                format!("{id} {decision} by {by}{}", self.still_asking())
             }
-            Body::AskClosed { id, decision, by, .. } => format!("{id} {decision} by {by}"),
             Body::AgentFinished(end) if end.is_error => {
                 format!("{path} {}: {}", end.outcome.word(), end.reason)
             }
@@ -181,6 +193,8 @@ impl Tree {
             Body::RunResult(result) => {
                 let erased = self.erased();
                 show(&erased);
+                // It is over, also for those who have not ended: nothing is drawn after this.
+                self.rows.clear();
                 // On a terminal the words were just said; elsewhere they are the output.
                 if result.text != self.last_words || !io::IsTerminal::is_terminal(&io::stdout()) {
                     line(&result.text);
@@ -208,6 +222,28 @@ impl Tree {
         self.say(&clean(&text));
     }
 
+    /// The ask that was just opened. If it is not the only one, a bare answer would not say whose
+    /// it is.
+    fn newest_ask(&self) -> String {
+        match &self.asking[..] {
+            [] => String::new(),
+            [only] => only.shown.clone(),
+            [.., newest] => format!("{}\n    {}", newest.shown, several(self.asking.len(), newest)),
+        }
+    }
+
+    /// What an answer leaves open; it may have scrolled away.
+    fn still_asking(&self) -> String {
+        match &self.asking[..] {
+            [] => String::new(),
+            [only] => format!("; still open:\n{}", only.shown),
+            [oldest, ..] => {
+                let count = self.asking.len();
+                format!("; still open:\n{}\n    {}", oldest.shown, several(count, oldest))
+            }
+        }
+    }
+
     fn doing(&self, path: &str) -> String {
         self.rows.get(path).map(|shown| shown.doing.clone()).unwrap_or_default()
     }
@@ -233,6 +269,10 @@ impl Face for Tree {
     fn tick_every(&self) -> Option<Duration> {
         Some(TICK)
     }
+}
+
+fn several(count: usize, one: &Asking) -> String {
+    format!("{count} are open: begin with which one you mean, as in {} y", one.id)
 }
 
 fn is_over(state: State) -> bool {

@@ -233,6 +233,9 @@ fn what_cannot_be_done_is_told_with_what_to_do() {
         (&["run", " ", "-m", &good], 2, "E100", "empty"),
         (&["run", "hi", "--fast"], 2, "E100", "--fast"),
         (&["run", "--resume", "nobody"], 2, "E103", "no such session"),
+        (&["run", "hi", "-m", &good, "-C", "bad.yaml"], 2, "E105", "bad.yaml"),
+        (&["run", "hi", "-m", &good, "-o", "no/such/file"], 2, "E108", "no/such/file"),
+        (&["run", "hi", "-m", &good, "-o", "."], 2, "E108", "irectory"),
     ];
     for (arguments, exit, code, word) in cases {
         let output = folder.locum(arguments).output().unwrap();

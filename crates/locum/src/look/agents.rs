@@ -1,7 +1,6 @@
 //! `locum agents`: everybody in a session, those who need a person first.
 
-use locum_kernel::{AgentId, Row, State, view};
-use locum_runtime::clock::{Clock as _, System};
+use locum_kernel::{AgentId, Row, State};
 
 use super::{Sight, agent_json, show_json, text};
 use crate::complaint::Complaint;
@@ -41,7 +40,8 @@ impl Group {
 
 pub(super) fn run(flags: &Agents, sight: &Sight) -> Result<(), Complaint> {
     let (key, session) = sight.find(flags.place.session.as_deref())?;
-    let mut rows = view(&session, System.now()).agents;
+    let (view, rest) = sight.view(&session);
+    let mut rows = view.agents;
     if flags.tree {
         rows = in_tree(&rows);
     } else {
@@ -52,7 +52,8 @@ pub(super) fn run(flags: &Agents, sight: &Sight) -> Result<(), Complaint> {
         return Ok(());
     }
     let shown = if flags.tree { tree(&rows) } else { grouped(&rows) };
-    print::line(&format!("session {}\n\n{shown}", text::row(&key, 200)));
+    let rest = rest.told(&key, &session).map(|rest| format!("\n\n{rest}")).unwrap_or_default();
+    print::line(&format!("session {}\n\n{shown}{rest}", text::row(&key, 200)));
     Ok(())
 }
 

@@ -1,8 +1,17 @@
 //! The exact command that comes next, for an agent or an ask that needs somebody.
 
+use std::io::{self, IsTerminal as _};
+
 use locum_kernel::{Action, AskKind, Card, Row, Scope};
 
 use super::text::quote;
+
+/// How a session goes on. Without a terminal the next ask would be denied for good, so there it
+/// is left open.
+pub(crate) fn resume(session: &str) -> String {
+    let park = if io::stdin().is_terminal() { "" } else { " --approvals park" };
+    format!("locum run --resume {}{park}", quote(session))
+}
 
 /// What a person can type about this agent now; none if there is nothing to do.
 pub(super) fn of_agent(session: &str, row: &Row) -> Option<String> {

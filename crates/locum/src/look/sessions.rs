@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use locum_journal::{Journal as _, Records as _};
-use locum_kernel::view;
-use locum_runtime::clock::{Clock as _, System, rfc3339};
+use locum_runtime::clock::rfc3339;
 use serde_json::json;
 
 use super::{Sight, agent_json, agents, asks, export, list, show_json, text};
@@ -30,7 +29,7 @@ fn show(sight: &Sight, key: &str, as_json: bool) -> Result<(), Complaint> {
         asked = asked.take().or_else(|| list::asked(entry));
     })?;
     let asked = asked.unwrap_or_default();
-    let view = view(&session, System.now());
+    let (view, rest) = sight.view(&session);
     if as_json {
         let agents = view.agents.iter().map(|row| agent_json(key, row));
         show_json(&json!({
@@ -58,6 +57,7 @@ fn show(sight: &Sight, key: &str, as_json: bool) -> Result<(), Complaint> {
         String::new(),
     ];
     lines.push(agents::grouped(&view.agents));
+    lines.extend(rest.told(key, &session).map(|rest| format!("\n{rest}")));
     print::line(&lines.join("\n"));
     Ok(())
 }

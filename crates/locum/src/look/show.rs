@@ -1,7 +1,6 @@
 //! `locum show`: one agent in full, folded out of the journal.
 
-use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why, view};
-use locum_runtime::clock::{Clock as _, System};
+use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why};
 use serde_json::{Value, json};
 
 use super::{Sight, agent_json, next, show_json, text};
@@ -26,13 +25,17 @@ pub(super) fn run(flags: &Show, sight: &Sight) -> Result<(), Complaint> {
     let session = sight.walk(&key, |_, entry| {
         entry.events.iter().for_each(|event| past.learn(id, event));
     })?;
-    let rows = view(&session, System.now()).agents;
+    let (view, rest) = sight.view(&session);
+    let rows = view.agents;
     let Some(row) = rows.iter().find(|row| row.id == id) else { return Ok(()) };
     let children: Vec<&Row> = rows.iter().filter(|row| row.parent == Some(id)).collect();
     if flags.place.json {
         show_json(&to_json(&key, row, &past, &children));
     } else {
         print::line(&to_text(&key, row, &past, &children));
+        if let Some(rest) = rest.told(&key, &session).filter(|_| super::is_under_way(row.state)) {
+            print::line(&rest);
+        }
     }
     Ok(())
 }

@@ -255,6 +255,7 @@ fn what_makes_no_sense_is_told_with_the_right_help() {
         (&["cost", "--by", "hour"], "locum cost --help"),
         (&["frok"], "locum --help"),
         (&["search", " "], "locum search --help"),
+        (&["queue", "edit"], "locum queue edit --help"),
     ] {
         let told = folder.refused(arguments, 2, "E100");
         assert!(told.ends_with(&format!("do: {help}\n")), "{told}");

@@ -61,13 +61,23 @@ impl Teller {
 
     /// Who only waits goes on by itself; whoever stopped for a reason, when somebody says so.
     pub(super) fn resume_line(&self, status: Status) -> String {
+        let key = shell_word(&self.session);
         match status {
             Status::Parked | Status::NeedsInput | Status::Cancelled | Status::Ok => {
-                format!("locum run --resume {}", self.session)
+                format!("locum run --resume {key}")
             }
             Status::Denied | Status::Limit | Status::Error => {
-                format!("locum run \"go on\" --resume {}", self.session)
+                format!("locum run \"go on\" --resume {key}")
             }
         }
     }
+}
+
+/// A word that a shell reads as it is meant: the line is there to be pasted.
+fn shell_word(word: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./:@%+=,".contains(sign);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
