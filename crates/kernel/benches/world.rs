@@ -53,6 +53,7 @@ fn config(slots: u32, window: u64) -> Config {
     let spec = ModelSpec { window_tokens: window, ..ModelSpec::default() };
     Config {
         session: "bench".into(),
+        workspace: String::new(),
         main: definition("main", Kind::Main, u32::MAX),
         model: MODEL.into(),
         audience: Audience::Present,

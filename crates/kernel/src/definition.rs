@@ -321,6 +321,9 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     pub session: String,
+    /// The folder its agents work in, for whoever opens it next; the kernel does not look there.
+    #[serde(default)]
+    pub workspace: String,
     pub main: Definition,
     pub model: String,
     pub audience: Audience,

@@ -269,6 +269,7 @@ pub enum Change {
     Rules(Vec<Rule>),
     Limits(TreeLimits),
     Model(String),
+    Workspace(String),
     ModelSpec { name: String, spec: ModelSpec },
     Tool(ToolSpec),
     ToolGone(String),

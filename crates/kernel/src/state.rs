@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub(crate) rules: Vec<Rule>,
     pub(crate) limits: TreeLimits,
     pub(crate) model: String,
+    #[serde(default)]
+    pub(crate) workspace: String,
     pub(crate) models: BTreeMap<String, ModelSpec>,
     pub(crate) tools: BTreeMap<String, ToolSpec>,
     /// Every definition some agent was made from or may be, by content.
@@ -350,6 +352,27 @@ impl Session {
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// How calls are judged, as it was last told.
+    #[must_use]
+    pub fn mode(&self) -> PolicyMode {
+        self.world.mode
+    }
+
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.world.rules
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &TreeLimits {
+        &self.world.limits
+    }
+
+    #[must_use]
+    pub fn workspace(&self) -> &str {
+        &self.world.workspace
     }
 
     #[must_use]

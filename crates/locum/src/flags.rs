@@ -95,9 +95,9 @@ pub(crate) struct Demo {
 /// How far agents may go.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Bounds {
-    /// What is free and what asks
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) mode: Mode,
+    /// What is free and what asks [default: ask; with --resume: as before]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
     /// Allow calls without asking: `TOOL ["PATTERN"] [agent=NAME]`
     #[arg(long, value_name = "RULE", value_parser = rule::allow)]
     pub(crate) allow: Vec<Rule>,
@@ -150,10 +150,9 @@ pub(crate) enum Approvals {
     Itself,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
     /// Reads and delegation are free, the rest asks
-    #[default]
     Ask,
     /// Writes are free too
     Edits,

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use locum_journal::Journal;
@@ -60,15 +60,17 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     let folder = data::folder(data)?;
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
     let key = session_key(flags, &folder)?;
-    let root = workspace(flags)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
-    let open = Driver::open(&key, root.display().to_string(), world.clone());
+    let open = Driver::open(&key, world.clone());
     let mut driver = open.map_err(|error| Complaint::driver(&error))?;
+    let root = workspace(flags, driver.session().workspace())?;
+    driver.set_cwd(root.display().to_string());
     if flags.resume.is_some() || flags.again {
         check_resumable(&driver, &key, text.is_some())?;
     }
 
-    let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
+    let model = flags.model.as_deref().map(found_again);
+    let model = model.unwrap_or_else(|| driver.teller().model().to_owned());
     let Chosen { provider, script } = model::choose(&model, &clock)?;
     let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
@@ -76,6 +78,8 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         session: &key,
         model: &model,
         agent: flags.agent.as_deref(),
+        before: (!driver.is_new()).then_some(driver.session()),
+        workspace: &root,
         approvals,
         bounds: &flags.bounds,
         script: script.as_ref(),
@@ -196,8 +200,16 @@ fn tools(
     Ok(Arc::new(Tools::new(boxes.collect())))
 }
 
-fn workspace(flags: &Run) -> Result<PathBuf, Complaint> {
-    let named = flags.workspace.as_deref().unwrap_or(Path::new("."));
+/// A script is found again from whatever folder the session is resumed in.
+fn found_again(model: &str) -> String {
+    let script = model.strip_prefix("script:").and_then(|file| path::absolute(file).ok());
+    script.map_or_else(|| model.to_owned(), |file| format!("script:{}", file.display()))
+}
+
+/// The folder that is named, the one the session worked in before, or this one.
+fn workspace(flags: &Run, before: &str) -> Result<PathBuf, Complaint> {
+    let before = if before.is_empty() { "." } else { before };
+    let named = flags.workspace.as_deref().unwrap_or(Path::new(before));
     let failed = |error| Complaint::workspace(named, &error);
     let root = named.canonicalize().map_err(failed)?;
     // Not left to the first tool that looks into it.

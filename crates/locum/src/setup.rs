@@ -1,8 +1,13 @@
 //! What a session is told of the world: from the flags, the model and the tools there are.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
-use locum_kernel::{Audience, Config, Definition, Kind, ModelSpec, TreeLimits};
+use locum_kernel::limits::TURNS_DEFAULT;
+use locum_kernel::{
+    Audience, Config, Definition, Kind, ModelSpec, PolicyMode, Rule, Session, TreeLimits,
+};
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
 
@@ -16,6 +21,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) model: &'a str,
     /// Who is at the root, if not main.
     pub(crate) agent: Option<&'a str>,
+    /// The session as it was left; what no flag says stays as it was.
+    pub(crate) before: Option<&'a Session>,
+    pub(crate) workspace: &'a Path,
     pub(crate) approvals: Approvals,
     pub(crate) bounds: &'a Bounds,
     pub(crate) script: Option<&'a Script>,
@@ -28,18 +36,19 @@ impl Setup<'_> {
         let definitions = match self.script {
             Some(script) => {
                 let named = script.names().filter(|name| *name != root && *name != MAIN);
-                named.map(|name| definition(name, Kind::Agent)).collect()
+                named.map(|name| self.below(definition(name, Kind::Agent))).collect()
             }
-            None => vec![worker()],
+            None => vec![self.below(worker())],
         };
         Config {
             session: self.session.to_owned(),
-            main: self.main(root),
+            workspace: self.workspace.display().to_string(),
+            main: definition(root, Kind::Main),
             model: self.model.to_owned(),
             audience: audience(self.approvals),
-            mode: self.bounds.mode.into(),
-            rules: self.bounds.rules(),
-            limits: limits(self.bounds),
+            mode: self.mode(),
+            rules: self.rules(),
+            limits: self.limits(),
             tools: self.tools.specs(),
             definitions,
             models: self.models(),
@@ -64,10 +73,49 @@ impl Setup<'_> {
         window.map(|window| (self.model.to_owned(), spec(window))).into_iter().collect()
     }
 
-    fn main(&self, name: &str) -> Definition {
-        let mut main = definition(name, Kind::Main);
-        main.limits.turns_max = Some(self.bounds.max_turns.unwrap_or(MAIN_TURNS));
-        main
+    fn mode(&self) -> PolicyMode {
+        let before = self.before.map(Session::mode).unwrap_or_default();
+        self.bounds.mode.map_or(before, Into::into)
+    }
+
+    /// A restart never lifts a rule: new ones come beside those there were.
+    fn rules(&self) -> Vec<Rule> {
+        let mut rules = self.before.map(|before| before.rules().to_vec()).unwrap_or_default();
+        for rule in self.bounds.rules() {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules
+    }
+
+    fn limits(&self) -> TreeLimits {
+        let bounds = self.bounds;
+        let fresh = TreeLimits {
+            slots: SLOTS,
+            width_max: AGENTS,
+            spawns_max: AGENTS,
+            turns_max: MAIN_TURNS,
+            ..TreeLimits::default()
+        };
+        let mut limits = self.before.map_or(fresh, |before| before.limits().clone());
+        limits.turns_max = bounds.max_turns.unwrap_or(limits.turns_max);
+        limits.slots = bounds.slots.unwrap_or(limits.slots);
+        if let Some(agents) = bounds.max_agents {
+            limits.spawns_max = agents;
+            limits.width_max = limits.width_max.max(agents);
+        }
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        limits.active_ms_max = bounds.timeout.map(ms).or(limits.active_ms_max);
+        limits.micro_usd_max = bounds.max_cost.or(limits.micro_usd_max);
+        limits
+    }
+
+    /// Those below main have the usual limit of their own, unless a flag sets one for everybody.
+    fn below(&self, mut definition: Definition) -> Definition {
+        let usual = self.bounds.max_turns.is_none().then_some(TURNS_DEFAULT);
+        definition.limits.turns_max = usual;
+        definition
     }
 }
 
@@ -86,25 +134,6 @@ fn audience(approvals: Approvals) -> Audience {
             Audience::Present
         }
     }
-}
-
-fn limits(bounds: &Bounds) -> TreeLimits {
-    let mut limits = TreeLimits {
-        slots: SLOTS,
-        width_max: AGENTS,
-        spawns_max: AGENTS,
-        micro_usd_max: bounds.max_cost,
-        ..TreeLimits::default()
-    };
-    limits.turns_max = bounds.max_turns.unwrap_or(limits.turns_max);
-    limits.slots = bounds.slots.unwrap_or(limits.slots);
-    if let Some(agents) = bounds.max_agents {
-        limits.spawns_max = agents;
-        limits.width_max = limits.width_max.max(agents);
-    }
-    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    limits.active_ms_max = bounds.timeout.map(ms);
-    limits
 }
 
 /// Who is there when nobody has defined anybody.

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_kernel::{State, Time};
+use locum_kernel::{AskTo, State, Time};
 use locum_runtime::clock::Clock;
 use locum_runtime::line::{Body, Line};
 
@@ -144,13 +144,15 @@ impl Tree {
             Body::TurnFinished { cost_usd, usage: Some(_), .. } => {
                 self.micro_cents = self.micro_cents.zip(*cost_usd).map(|(sum, cost)| sum + cost);
             }
-            Body::AskOpened(ask) => {
+            // What is for the agent above is for nobody at the keyboard.
+            Body::AskOpened(ask) if ask.to == AskTo::Person => {
                 let hint = hint(ask.kind, &ask.options);
                 let shown = format!("{} {}: {}\n    {hint}", ask.id, told.agent.path, ask.summary);
                 self.asking.push(Asking { id: ask.id.clone(), shown });
             }
             Body::AskClosed { id, .. } => self.asking.retain(|open| open.id != *id),
-            Body::RunStarted(_)
+            Body::AskOpened(_)
+            | Body::RunStarted(_)
             | Body::InputQueued(_)
             | Body::InputStarted(_)
             | Body::InputDropped(_)
@@ -181,7 +183,8 @@ impl Tree {
                 }
                 format!("{path}: {text}")
             }
-            Body::AskOpened(_) => self.newest_ask(),
+            Body::AskOpened(ask) if ask.to == AskTo::Person => self.newest_ask(),
+            Body::AskOpened(ask) => format!("{path} asks its parent: {}", ask.summary),
             Body::AskClosed { id, decision, by, .. } => {
                 format!("{id} {decision} by {by}{}", self.still_asking())
             }

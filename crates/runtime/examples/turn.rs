@@ -56,9 +56,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let world =
         World { journal: Arc::new(Sqlite::open(Path::new(&file))?), clock: Arc::clone(&clock) };
     let key = format!("turn_{}", clock.now().0);
-    let mut driver = Driver::open(&key, String::new(), world)?;
+    let mut driver = Driver::open(&key, world)?;
     driver.take(Input::Configured(Box::new(Config {
         session: key,
+        workspace: String::new(),
         main: Definition::new("main", Kind::Main),
         model: "anthropic/mock".into(),
         audience: Audience::Absent,

@@ -152,6 +152,11 @@ impl Driver {
         &self.teller
     }
 
+    /// What `run.started` says of the folder.
+    pub fn set_cwd(&mut self, cwd: String) {
+        self.teller.set_cwd(cwd);
+    }
+
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session

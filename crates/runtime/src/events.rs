@@ -15,8 +15,8 @@ mod result;
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AgentId, AskId, AskKind, Change, Entry, Event, InputId, Message, Note, PolicyMode, Seq,
-    Session, Source, Time, TreeLimits, Verdict, Who, deadline, owed,
+    AgentId, AskId, Change, Entry, Event, InputId, Message, Note, PolicyMode, Seq, Session, Source,
+    Time, TreeLimits, Verdict, Who, deadline, owed,
 };
 
 use serde::{Deserialize, Serialize};
@@ -188,7 +188,11 @@ impl Teller {
                 self.spend(it.usage, it.micro_usd);
                 self.compacted(telling, it.agent, &it.summary, it.before_tokens);
             }
-            Event::Asked { agent, kind, .. } => self.asked(telling, *agent, AskId(seq.0), kind),
+            Event::Asked { agent, to, kind, .. } => {
+                self.asks.insert(AskId(seq.0), *agent);
+                let opened = ask::opened(AskId(seq.0), *to, kind);
+                self.say(telling, *agent, Body::AskOpened(Box::new(opened)));
+            }
             Event::Settled { ask, verdict, by, input } => {
                 let agent = self.asks.remove(ask).unwrap_or(AgentId::MAIN);
                 if let Some(input) = input {
@@ -232,6 +236,7 @@ impl Teller {
             Change::Limits(limits) => self.limits = limits.clone(),
             Change::Audience(_)
             | Change::Rules(_)
+            | Change::Workspace(_)
             | Change::ModelSpec { .. }
             | Change::Tool(_)
             | Change::ToolGone(_)
@@ -304,12 +309,6 @@ impl Teller {
         if note.source == Source::Brief {
             self.born(telling, agent, &note.text);
         }
-    }
-
-    fn asked(&mut self, telling: &mut Telling<'_>, agent: AgentId, id: AskId, kind: &AskKind) {
-        self.asks.insert(id, agent);
-        let opened = ask::opened(id, kind);
-        self.say(telling, agent, Body::AskOpened(Box::new(opened)));
     }
 
     fn settled(

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use locum_kernel::{Class, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage};
+use locum_kernel::{
+    AskTo, Class, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -196,6 +198,8 @@ pub struct ToolFinished {
 pub struct AskOpened {
     pub id: String,
     pub kind: &'static str,
+    /// Whose answer is wanted: a person's, or that of the agent above.
+    pub to: AskTo,
     pub summary: String,
     pub input: Option<Value>,
     pub options: Vec<String>,

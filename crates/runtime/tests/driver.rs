@@ -148,7 +148,7 @@ impl Journal for Mortal {
 async fn live(journal: &Arc<Mortal>, clock: Virtual, yaml: &str) -> (Vec<Line>, bool) {
     let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
     let world = World { journal: journal.clone(), clock: Arc::new(clock) };
-    let mut driver = Driver::open("test", "/".into(), world).unwrap();
+    let mut driver = Driver::open("test", world).unwrap();
     let mut reader = driver.subscribe();
     let config = Box::new(config(&script));
     let opening = if driver.is_new() {
@@ -183,6 +183,7 @@ fn config(script: &Script) -> Config {
     let named = script.names().filter(|name| *name != "main");
     Config {
         session: "test".into(),
+        workspace: String::new(),
         main: Definition::new("main", Kind::Main),
         model: "script:test.yaml".into(),
         audience: Audience::Absent,

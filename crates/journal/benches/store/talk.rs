@@ -32,6 +32,7 @@ pub(crate) fn talk(count: usize) -> Vec<Entry> {
 fn config() -> Config {
     Config {
         session: "main".into(),
+        workspace: String::new(),
         main: Definition::new("main", Kind::Main),
         model: "bench".into(),
         audience: Audience::Absent,

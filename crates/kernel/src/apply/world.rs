@@ -17,6 +17,7 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
                 session.slots.excused = session.slots.taken;
             }
             Change::Model(model) => world.model.clone_from(model),
+            Change::Workspace(folder) => world.workspace.clone_from(folder),
             Change::ModelSpec { name, spec } => {
                 world.models.insert(name.clone(), spec.clone());
             }

@@ -137,6 +137,9 @@ fn differences(session: &Session, config: &Config, fresh: bool) -> Vec<Change> {
     if world.model != config.model {
         changes.push(Change::Model(config.model.clone()));
     }
+    if world.workspace != config.workspace {
+        changes.push(Change::Workspace(config.workspace.clone()));
+    }
     for (name, spec) in &config.models {
         if world.models.get(name) != Some(spec) {
             changes.push(Change::ModelSpec { name: name.clone(), spec: spec.clone() });

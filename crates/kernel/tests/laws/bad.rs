@@ -299,6 +299,7 @@ pub(crate) fn fifty_megabytes(session: &Session) -> Option<Bad> {
 fn configs(session: &Session) -> Vec<Bad> {
     let config = |key: &str, limits: TreeLimits| Config {
         session: key.into(),
+        workspace: String::new(),
         main: Definition { name: String::new(), ..definition() },
         model: String::new(),
         audience: locum_kernel::Audience::default(),

@@ -189,6 +189,7 @@ words! { CHANGES, change(Change):
     Change::Rules(_) => "rules",
     Change::Limits(_) => "limits",
     Change::Model(_) => "model",
+    Change::Workspace(_) => "workspace",
     Change::ModelSpec { .. } => "model_spec",
     Change::Tool(_) => "tool",
     Change::ToolGone(_) => "tool_gone",

@@ -402,6 +402,7 @@ fn config(rng: &mut Rng) -> Config {
     };
     Config {
         session: "sim".into(),
+        workspace: String::new(),
         main,
         model: "test/model".into(),
         audience: if rng.below(3) == 0 { Audience::Absent } else { Audience::Present },

@@ -29,6 +29,7 @@ fn tool(name: &str, class: Class, subject: &str) -> ToolSpec {
 pub(crate) fn config() -> Config {
     Config {
         session: "test".into(),
+        workspace: String::new(),
         main: definition("main", Kind::Main),
         model: "test/model".into(),
         audience: Audience::Present,
@@ -103,6 +104,7 @@ impl Stage {
         let number = || value.parse::<u32>().map_err(|_| format!("{value:?} is no number"));
         let limits = &mut self.config.limits;
         match key {
+            "workspace" => self.config.workspace = value.into(),
             "slots" => limits.slots = number()?,
             "depth" => limits.depth_max = number()?,
             "width" => limits.width_max = number()?,

@@ -37,6 +37,7 @@ impl Stage {
         };
         stage.take(Input::Configured(Box::new(Config {
             session: session.into(),
+            workspace: String::new(),
             main: Definition::new("main", Kind::Main),
             model: model.into(),
             audience: Audience::Present,
@@ -183,7 +184,7 @@ fn damage_before_a_snapshot_is_listed_and_hides_nothing_after_it() {
     }
     let journal: Arc<Sqlite> = Arc::new(stage.journal);
     let world = World { journal: journal.clone(), clock: Arc::new(System) };
-    drop(Driver::open("long", String::new(), world).unwrap());
+    drop(Driver::open("long", world).unwrap());
     assert!(journal.newest_snapshot("long").unwrap().is_some());
     drop(journal);
     assert_eq!(folder.json(&["sessions"])[0]["damaged"], Value::Null);

@@ -34,10 +34,9 @@ struct Keep<'s> {
 }
 
 impl Driver {
-    /// Opens a session as its journal left it, or a new one. `cwd` is what `run.started` says.
-    pub fn open(key: &str, cwd: String, world: World) -> Result<Driver, Error> {
-        let (session, mut teller, entries) = unfold(world.journal.as_ref(), key)?;
-        teller.set_cwd(cwd);
+    /// Opens a session as its journal left it, or a new one.
+    pub fn open(key: &str, world: World) -> Result<Driver, Error> {
+        let (session, teller, entries) = unfold(world.journal.as_ref(), key)?;
         let (sender, posts) = mpsc::channel(POSTS_MAX);
         let (sync, syncs) = mpsc::unbounded_channel();
         let mut driver = Driver {

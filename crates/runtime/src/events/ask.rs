@@ -1,11 +1,11 @@
 //! What an ask says of itself: when it is opened, and to a run that finds it open.
 
-use locum_kernel::{AskId, AskKind, Scope, Session, summary};
+use locum_kernel::{AskId, AskKind, AskTo, Scope, Session, summary};
 
 use super::Teller;
 use crate::line::{AskOpened, OpenAsk};
 
-pub(super) fn opened(id: AskId, kind: &AskKind) -> AskOpened {
+pub(super) fn opened(id: AskId, to: AskTo, kind: &AskKind) -> AskOpened {
     let (input, options) = match kind {
         AskKind::Approval(it) => (Some(it.arguments.clone()), Vec::new()),
         AskKind::Question { options, .. } => (None, options.clone()),
@@ -18,6 +18,7 @@ pub(super) fn opened(id: AskId, kind: &AskKind) -> AskOpened {
     AskOpened {
         id: id.to_string(),
         kind: kind.word(),
+        to,
         summary: summary(kind),
         input,
         options,
@@ -32,7 +33,7 @@ impl Teller {
         let known = after.asks().filter(|ask| self.asks.contains_key(&ask.id));
         let card = |ask: &locum_kernel::Ask| {
             let agent = self.part(ask.agent)?.name.clone();
-            Some(OpenAsk { agent, ask: opened(ask.id, &ask.kind) })
+            Some(OpenAsk { agent, ask: opened(ask.id, ask.to, &ask.kind) })
         };
         known.filter_map(card).collect()
     }
