@@ -14,7 +14,7 @@ use crate::look::{Seen, Sight, next};
 use crate::people::{me, message};
 use crate::print::line;
 use crate::reach::{Reached, reach};
-use crate::run::said;
+use crate::run::{fresh_key, said};
 
 pub(crate) fn act(act: &Act, data: Option<&Path>) -> Result<u8, Complaint> {
     let folder = data::folder(data)?;
@@ -99,7 +99,8 @@ fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
         (false, false) => Urgency::Queue,
     };
     let to = to.map_or(Ok(To::Floor), |name| address::agent(&session, name).map(To::Agent))?;
-    let external_id = send.id.clone();
+    // Sent again because nobody answered, it must still be one message.
+    let external_id = Some(send.id.clone().unwrap_or_else(|| fresh_key("send")));
     let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
     let said = Message { to, external_id, ..message(text, urgency) };
     let reached = reach(folder, session.key(), &Input::Said(said))?;

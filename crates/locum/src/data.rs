@@ -17,8 +17,13 @@ pub(crate) fn place(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
 /// The same, made if it is not there.
 pub(crate) fn folder(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
     let folder = place(flag)?;
-    let failed = |error| Complaint::data_dir(&folder, &error);
-    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    // What agents read and say is nobody else's business, and whoever gets through the door
+    // answers for its owner. A folder that is there already is left as its owner made it.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&folder).map_err(|error| Complaint::data_dir(&folder, &error))?;
     Ok(folder)
 }
 

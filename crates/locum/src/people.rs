@@ -4,7 +4,7 @@
 //! Standard input is read on a thread of its own, because nothing can stop such a read: the
 //! thread is left behind when the run ends.
 
-use std::io;
+use std::io::{self, BufRead as _};
 use std::thread;
 
 use locum_kernel::{
@@ -23,7 +23,9 @@ use crate::print::note;
 pub(crate) fn lines() -> io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(64);
     let read = move || {
-        for line in io::stdin().lines().map_while(Result::ok) {
+        // By bytes: a line that is not text is a bad line, not the end of all lines.
+        for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
             if sender.blocking_send(line).is_err() {
                 break;
             }

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use locum_journal::Journal;
@@ -12,6 +12,7 @@ use locum_runtime::clock::System;
 use locum_runtime::driver::retell;
 use locum_runtime::line::{Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
+use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
 use crate::look::text::clean;
@@ -31,8 +32,8 @@ pub(crate) struct Source {
     pub(crate) session: String,
 }
 
-/// Prints until the session is closed; join it to know that everything is out.
-pub(crate) fn start(style: Style, source: Source) -> Result<JoinHandle<()>, Complaint> {
+/// Prints until the session is closed. What is returned is settled when everything is out.
+pub(crate) fn start(style: Style, source: Source) -> Result<oneshot::Receiver<()>, Complaint> {
     let tasks = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
     let face: Box<dyn Face + Send> = match style {
@@ -41,8 +42,14 @@ pub(crate) fn start(style: Style, source: Source) -> Result<JoinHandle<()>, Comp
         Style::Tree => Box::new(Tree::new(Arc::new(System))),
     };
     let thread = thread::Builder::new().name("printer".into());
-    let thread = thread.spawn(move || tasks.block_on(print(face, source)));
-    thread.map_err(|error| Complaint::machine(&error))
+    let (out, printed) = oneshot::channel();
+    let thread = thread.spawn(move || {
+        tasks.block_on(print(face, source));
+        // Whoever gave up waiting does not want to know.
+        let _ = out.send(());
+    });
+    thread.map_err(|error| Complaint::machine(&error))?;
+    Ok(printed)
 }
 
 /// How lines look.

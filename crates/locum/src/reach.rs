@@ -5,7 +5,7 @@ use std::path::Path;
 
 use locum_kernel::{Input, Seq};
 use locum_runtime::clock::{Clock as _, System};
-use locum_runtime::driver::take_alone;
+use locum_runtime::driver::{Error, take_alone, taken_before};
 
 use crate::complaint::Complaint;
 use crate::data;
@@ -39,6 +39,7 @@ pub(crate) fn reach(folder: &Path, session: &str, input: &Input) -> Result<Reach
         match data::open(folder) {
             Ok(journal) => {
                 let taken = take_alone(&journal, session, System.now(), input.clone());
+                let taken = taken.or_else(|error| before(&error).ok_or(error));
                 return taken.map(Reached::Resting).map_err(|error| Complaint::driver(&error));
             }
             Err(complaint) => locked = Some(complaint),
@@ -52,11 +53,17 @@ pub(crate) fn is_anybody_there(folder: &Path) -> bool {
     door::answers(folder)
 }
 
+/// Whoever was behind the door took it, and died before it said so.
+fn before(error: &Error) -> Option<Seq> {
+    if let Error::Refused { why, .. } = error { taken_before(why) } else { None }
+}
+
 #[cfg(unix)]
 mod door {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
+    use std::time::Duration;
 
     use locum_kernel::{Input, Seq};
     use locum_runtime::door::{self, Knock, Reply};
@@ -67,7 +74,11 @@ mod door {
         UnixStream::connect(door::path(folder)).is_ok()
     }
 
-    /// None: nobody is behind the door.
+    /// How long whoever is behind the door may take: far longer than a sync, and with every try
+    /// below the five seconds a person may be kept waiting.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// None: nobody is behind the door, or nobody who answers.
     pub(super) fn knock(
         folder: &Path,
         session: &str,
@@ -78,10 +89,12 @@ mod door {
         let Ok(mut line) = serde_json::to_vec(&knock) else { return Ok(None) };
         line.push(b'\n');
         let mut answer = String::new();
-        let asked = stream.write_all(&line);
+        let bounded = stream.set_write_timeout(Some(PATIENCE));
+        let bounded = bounded.and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
+        let asked = bounded.and_then(|()| stream.write_all(&line));
         let heard = asked.and_then(|()| BufReader::new(stream).read_line(&mut answer));
-        // Whoever was there died before it answered. Asking again is safe for all that is
-        // answered once; what may be said twice carries an id.
+        // Whoever was there died or was stopped before it answered. Asking again is safe for all
+        // that is answered once; what could be said twice always carries an id.
         if heard.is_err() {
             return Ok(None);
         }

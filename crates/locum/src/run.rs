@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use locum_journal::Journal;
 use locum_kernel::{Config, Input, State, Urgency};
@@ -16,6 +17,7 @@ use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
+use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
 use crate::data;
@@ -35,7 +37,10 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, C
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
-    let last = tasks.block_on(exchange(flags, data, plain))?;
+    let last = tasks.block_on(exchange(flags, data, plain));
+    // A search that nobody waits for any more cannot be stopped; nor need it be waited for.
+    tasks.shutdown_background();
+    let last = last?;
     let Body::RunResult(result) = &last.body else { return Ok(0) };
     if let Some(file) = &flags.output {
         let failed = |error| Complaint::output(file, &last.session, &error);
@@ -91,18 +96,44 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         print::note(&format!("note: {doubt}"));
     }
     let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
-    let printer = print::start(style(flags.json, plain), source)?;
+    let printed = print::start(style(flags.json, plain), source)?;
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider, tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
-    let people = listen(driver.handle(), driver.subscribe(), approvals, config);
+    // Only for whoever reads it: what is sent is kept until every reader has had it.
+    let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
+    let people = listen(driver.handle(), lines, approvals, config);
     let visitors = receive(&folder, desk);
     let last = drive(&mut driver, &hands, approvals, people, visitors).await;
     // With the driver goes its feed, and the printer ends when it has printed everything.
     drop(driver);
-    drop(printer.join());
+    wait_for_readers(printed, &last).await?;
     last
 }
+
+/// Whoever reads slowly gets everything, unless somebody wants this process gone: a pipe that
+/// nobody empties must not hold it, and what is not read is in the journal.
+async fn wait_for_readers(
+    printed: oneshot::Receiver<()>,
+    last: &Result<Line, Complaint>,
+) -> Result<(), Complaint> {
+    let stop = signal::listen().map_err(|error| Complaint::machine(&error))?;
+    let stopped =
+        |line: &Line| matches!(&line.body, Body::RunResult(it) if it.status == Status::Cancelled);
+    let is_stopped = last.as_ref().is_ok_and(stopped);
+    let patience = async {
+        if is_stopped { tokio::time::sleep(LAST_WORDS).await } else { std::future::pending().await }
+    };
+    tokio::select! {
+        _ = printed => {}
+        _ = stop => {}
+        () = patience => {}
+    }
+    Ok(())
+}
+
+/// How long the last words of a run that was told to stop may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the session hears first: the world as it is now, then the text.
 fn open_session(
@@ -151,13 +182,18 @@ async fn drive(
 }
 
 /// Passes on what people say for as long as the session is driven.
-async fn listen(handle: Handle, lines: Reader, approvals: Approvals, config: Config) -> Infallible {
+async fn listen(
+    handle: Handle,
+    lines: Option<Reader>,
+    approvals: Approvals,
+    config: Config,
+) -> Infallible {
     // A session that was closed has told how it ended; nobody needs to hear it again here.
-    let _ = match approvals {
-        Approvals::Stdio => people::stdio(handle, config).await,
-        Approvals::Ask => terminal::listen(handle, config).await,
-        Approvals::Itself => demo::answer_all(handle, lines).await,
-        Approvals::Deny | Approvals::Park => Ok(()),
+    let _ = match (approvals, lines) {
+        (Approvals::Stdio, _) => people::stdio(handle, config).await,
+        (Approvals::Ask, _) => terminal::listen(handle, config).await,
+        (Approvals::Itself, Some(lines)) => demo::answer_all(handle, lines).await,
+        (Approvals::Itself | Approvals::Deny | Approvals::Park, _) => Ok(()),
     };
     std::future::pending().await
 }

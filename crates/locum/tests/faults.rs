@@ -46,8 +46,14 @@ impl Folder {
 
     /// A run that holds the folder, and has said so.
     fn holder(&self) -> (Child, Lines<BufReader<ChildStdout>>) {
+        self.mortal_holder("never")
+    }
+
+    /// One that dies at a chosen append.
+    fn mortal_holder(&self, death: &str) -> (Child, Lines<BufReader<ChildStdout>>) {
         let model = self.script(ENDLESS);
         let mut holder = self.locum(&["run", "go", "-m", &model, "--json", "-s", "held"]);
+        holder.env("LOCUM_DIE_AT", death);
         let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("\"tool.finished\"")));
@@ -90,6 +96,11 @@ fn a_holder_is_named_also_when_it_is_stopped_and_a_kill_frees_its_place_at_once(
     refused_within_two_seconds(&folder, holder.id());
     signal("-STOP", holder.id());
     refused_within_two_seconds(&folder, holder.id());
+    // It cannot answer at its door either, and whoever knocks is not kept waiting.
+    let mut send = Command::new("timeout");
+    send.arg("8").arg(env!("CARGO_BIN_EXE_locum")).args(["send", "-s", "held", "hello"]);
+    let send = send.arg("--data").arg(folder.0.join("data")).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(send.status.code(), Some(7), "{}", String::from_utf8_lossy(&send.stderr));
     signal("-KILL", holder.id());
     holder.wait().unwrap();
     let quick = folder.script(QUICK);
@@ -193,4 +204,145 @@ fn an_ask_that_is_still_open_is_told_to_whoever_resumes() {
     let rest: Vec<Value> = said.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
     assert_eq!(rest[rest.len() - 1]["text"], "built");
     assert!(resumed.wait().unwrap().success());
+}
+
+/// What was allowed while nobody was there has not been cut when somebody comes, and is begun by
+/// the first who does: but only when the journal knows that they came.
+#[cfg(debug_assertions)]
+#[test]
+fn what_was_allowed_while_nobody_was_there_runs_once_wherever_the_next_dies() {
+    for death in ["before:1", "after:1", "before:2", "after:2"] {
+        let folder = Folder::new(&format!("alone-{}", death.replace(':', "-")));
+        let log = folder.0.join("effects.log");
+        let logged = format!("says: built, log: {}", log.display());
+        let model = folder.script(&ASKS.replace("says: built", &logged));
+        let run = ["run", "go", "-m", &model, "-s", "alone", "--approvals", "park"];
+        assert_eq!(folder.locum(&run).status().unwrap().code(), Some(10));
+        assert!(folder.locum(&["approve", "q"]).status().unwrap().success());
+        let again = ["run", "--resume", "alone", "--approvals", "park"];
+        let died = folder.locum(&again).env("LOCUM_DIE_AT", death).status().unwrap();
+        assert_eq!(died.code(), None, "{death}");
+        assert_eq!(folder.locum(&again).status().unwrap().code(), Some(0), "{death}");
+        let ran = fs::read_to_string(&log).unwrap_or_default().lines().count();
+        // Begun and cut, its outcome is unknown: it is never begun twice, and always if nobody can
+        // have begun it.
+        assert!(ran == 1 || (ran == 0 && death != "before:1"), "{death}: ran {ran} times");
+    }
+}
+
+/// The append that keeps the message is the fourth: opened, asked, replied, said.
+#[cfg(debug_assertions)]
+#[test]
+fn a_message_is_said_once_though_whoever_took_it_died_before_it_said_so() {
+    for death in ["before:4", "after:4"] {
+        let folder = Folder::new(&format!("said-{}", death.replace(':', "-")));
+        let (mut holder, _lines) = folder.mortal_holder(death);
+        let sent = folder.locum(&["send", "-s", "held", "hello"]).output().unwrap();
+        let told = String::from_utf8_lossy(&sent.stdout);
+        assert!(sent.status.success() && told.starts_with("received as i"), "{sent:?}");
+        assert_eq!(holder.wait().unwrap().code(), None);
+        let queue = folder.locum(&["queue", "-s", "held"]).output().unwrap();
+        let queue = String::from_utf8_lossy(&queue.stdout);
+        assert_eq!(queue.matches("hello").count(), 1, "{death}: {queue}");
+    }
+}
+
+#[test]
+fn a_line_that_is_not_text_is_no_reason_to_think_that_nobody_is_there() {
+    let folder = Folder::new("bytes");
+    let model = folder.script(ASKS);
+    let mut run = folder.locum(&["run", "go", "-m", &model, "--approvals", "stdio", "--json"]);
+    run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    let mut stdin = run.stdin.take().unwrap();
+    stdin.write_all(b"\xff\xfe\n").unwrap();
+    // It has been read when it has been complained about; only then is the rest said.
+    let mut complaint = String::new();
+    BufReader::new(run.stderr.take().unwrap()).read_line(&mut complaint).unwrap();
+    assert!(complaint.starts_with("stdin: not understood"), "{complaint}");
+    let stdout = BufReader::new(run.stdout.take().unwrap());
+    for line in stdout.lines() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if line["type"] == "ask.opened" {
+            let allow = json!({"type": "decision", "id": line["id"], "decision": "allow"});
+            writeln!(stdin, "{allow}").unwrap();
+        }
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_data_folder_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("alone");
+    let model = folder.script(QUICK);
+    assert!(folder.locum(&["run", "hi", "-m", &model]).status().unwrap().success());
+    let mode = fs::metadata(folder.0.join("data")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+/// Two hundred names of one file: a search through them takes longer than any test may.
+#[test]
+fn a_search_under_way_does_not_keep_a_run_from_ending() {
+    let folder = Folder::new("search");
+    let place = folder.0.join("place");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("0"), "some words of no use\n".repeat(190_000)).unwrap();
+    for name in 1..200 {
+        fs::hard_link(place.join("0"), place.join(name.to_string())).unwrap();
+    }
+    let script = "agents: {main: [{calls: [{grep: {pattern: '(a|b)*zzz.*q'}}]}, {say: never}]}";
+    let model = folder.script(script);
+    let mut run = Command::new("timeout");
+    run.args(["-k", "20", "-s", "INT", "1"]).arg(env!("CARGO_BIN_EXE_locum"));
+    run.args(["run", "go", "-m", &model, "--json", "-C"]).arg(&place).stdin(Stdio::null());
+    let run = run.arg("--data").arg(folder.0.join("data")).output().unwrap();
+    let lines = lines(&run);
+    let last = lines.last().unwrap();
+    assert_eq!((&last["status"], &last["exit"]), (&json!("cancelled"), &json!(130)));
+    // It ended by itself: `timeout` says 137 if it had to kill it.
+    assert_eq!(run.status.code(), Some(124), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+fn a_reader_that_stands_still_does_not_keep_a_run_from_ending() {
+    let folder = Folder::new("stuck");
+    // Far more than a pipe holds.
+    let model = folder.script(&QUICK.replace("done", &"much ".repeat(100_000)));
+    let mut run = folder.locum(&["run", "hi", "-m", &model, "--json"]);
+    let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("message.delta")));
+    signal("-TERM", run.id());
+    // The pipe stays open and nobody reads it; whoever never ends is killed, and has no code.
+    let mut kill = Command::new("sh");
+    kill.args(["-c", "sleep 20; kill -9 $0", &run.id().to_string()]);
+    let mut kill = kill.spawn().unwrap();
+    let ended = run.wait().unwrap();
+    kill.kill().unwrap();
+    kill.wait().unwrap();
+    drop(lines);
+    assert_eq!(ended.code(), Some(143));
+}
+
+#[test]
+fn what_was_allowed_while_nobody_was_there_is_not_run_by_a_fork_as_well() {
+    let folder = Folder::new("forked");
+    let log = folder.0.join("effects.log");
+    let logged = format!("says: built, log: {}", log.display());
+    let model = folder.script(&ASKS.replace("says: built", &logged));
+    let run = ["run", "go", "-m", &model, "-s", "one", "--approvals", "park"];
+    assert_eq!(folder.locum(&run).status().unwrap().code(), Some(10));
+    assert!(folder.locum(&["approve", "q"]).status().unwrap().success());
+    let listed = folder.locum(&["sessions", "--json"]).output().unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let last = listed[0]["last_seq"].to_string();
+    let fork = ["fork", "one", "--at", &last, "--name", "two"];
+    assert!(folder.locum(&fork).status().unwrap().success());
+    for session in ["one", "two"] {
+        let again = ["run", "--resume", session, "--approvals", "park"];
+        assert_eq!(folder.locum(&again).status().unwrap().code(), Some(0), "{session}");
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
 }

@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use locum_kernel::{Input, Seq};
+use locum_kernel::{Input, Refusal, Seq};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use crate::driver::{Closed, Error, Handle, World, take_alone};
+use crate::driver::{Closed, Error, Handle, World, take_alone, taken_before};
 
 /// More than the largest message, and no more.
 const LINE_BYTES_MAX: u64 = 4 << 20;
@@ -131,15 +131,20 @@ async fn hear(desk: &Desk, Knock { session, input }: Knock) -> Reply {
         let World { journal, clock } = &desk.world;
         return match take_alone(journal.as_ref(), &session, clock.now(), input) {
             Ok(seq) => Reply::Taken(seq),
-            Err(Error::Refused { why, .. }) => Reply::Refused(why.to_string()),
+            Err(Error::Refused { why, .. }) => refused(&why),
             Err(error) => Reply::Failed(error.to_string()),
         };
     }
     match desk.handle.post(input).await {
         Ok(Ok(seq)) => Reply::Taken(seq),
-        Ok(Err(why)) => Reply::Refused(why.to_string()),
+        Ok(Err(why)) => refused(&why),
         Err(Closed) => Reply::Closed,
     }
+}
+
+/// What was taken before is as good as taken: whoever says it again has not heard so.
+fn refused(why: &Refusal) -> Reply {
+    taken_before(why).map_or_else(|| Reply::Refused(why.to_string()), Reply::Taken)
 }
 
 /// What the world owes is never told by a stranger.

@@ -16,6 +16,7 @@ mod open;
 mod reconcile;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 
 use locum_journal::{Journal, When};
@@ -33,7 +34,7 @@ use crate::live::{Feed, Reader};
 use crate::provider::Provider;
 use crate::tool::Toolbox;
 
-pub use open::{look, retell, take_alone};
+pub use open::{look, retell, take_alone, taken_before};
 
 /// What a session needs around it.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ pub enum Until {
 #[derive(Debug)]
 enum Post {
     /// Told the number of its first event once it is safe, or why it was not taken.
-    Take(Box<Input>, oneshot::Sender<Result<Seq, Refusal>>),
+    Take(Box<Input>, oneshot::Sender<Answer>),
     /// The session as it is now.
     Look(oneshot::Sender<View>),
 }
@@ -90,7 +91,7 @@ pub struct Closed;
 
 impl Handle {
     /// Returns once it is safe, with the number of its first event, or with why it was refused.
-    pub async fn post(&self, input: Input) -> Result<Result<Seq, Refusal>, Closed> {
+    pub async fn post(&self, input: Input) -> Result<Answer, Closed> {
         let (ack, answer) = oneshot::channel();
         self.0.send(Post::Take(Box::new(input), ack)).await.map_err(|_| Closed)?;
         answer.await.map_err(|_| Closed)
@@ -106,13 +107,41 @@ impl Handle {
 /// A decision that is on its way to the disk.
 #[derive(Debug)]
 struct Unsafe {
-    first: Seq,
     last: Seq,
     lines: Vec<Line>,
-    ack: Option<oneshot::Sender<Result<Seq, Refusal>>>,
+    /// What posts are told when it is.
+    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
 }
 
+/// The number of a post's first event, or why it was refused.
+type Answer = Result<Seq, Refusal>;
+
 type Synced = Result<(), locum_journal::Error>;
+
+/// Says how a write went when it is let go, also if the writer died without a word: nobody must
+/// wait for that for ever.
+struct Word {
+    sync: mpsc::UnboundedSender<Synced>,
+    session: String,
+    given: Option<Synced>,
+}
+
+impl Word {
+    fn give(mut self, synced: Synced) {
+        self.given = Some(synced);
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        let died = || {
+            let (path, session) = ("(journal)".into(), mem::take(&mut self.session));
+            Err(locum_journal::Error::Stopped { path, session })
+        };
+        // A driver that is gone has nobody to tell.
+        let _ = self.sync.send(self.given.take().unwrap_or_else(died));
+    }
+}
 
 #[derive(Debug)]
 pub struct Driver {
@@ -122,6 +151,9 @@ pub struct Driver {
     teller: Teller,
     inflight: Inflight,
     feed: Feed,
+    /// The first event of this process. Until it is safe the journal does not know that anybody
+    /// has come, and would let the next who opens it begin the same things.
+    came: Seq,
     /// The last event that is safe.
     safe: Seq,
     unsafe_yet: VecDeque<Unsafe>,
@@ -279,11 +311,13 @@ impl Driver {
                 return drop(told.send(view(&self.session, self.world.clock.now())));
             }
         };
-        match (self.decide(input, When::Now), self.unsafe_yet.back_mut()) {
-            // It is answered when it is safe.
-            (Ok(Some(_)), Some(decision)) => decision.ack = Some(ack),
-            (Ok(_), _) => drop(ack.send(Ok(self.session.seq()))),
-            (Err(why), _) => drop(ack.send(Err(why))),
+        let decided = self.decide(input, When::Now);
+        let answer = decided.map(|first| first.unwrap_or(self.session.seq()));
+        match self.unsafe_yet.back_mut() {
+            // A refusal, too, is told when what it rests on is safe: "received already" and
+            // "answered already" are promises.
+            Some(decision) => decision.answers.push((ack, answer)),
+            None => drop(ack.send(answer)),
         }
     }
 
@@ -302,9 +336,9 @@ impl Driver {
         let lines = self.teller.tell(&self.session, &entry);
         let last = self.session.seq();
         let when = if self.is_waited_for(first) { When::Now } else { when };
-        self.unsafe_yet.push_back(Unsafe { first, last, lines, ack: None });
-        let sync = self.sync.clone();
-        let done = Box::new(move |result| drop(sync.send(result)));
+        self.unsafe_yet.push_back(Unsafe { last, lines, answers: Vec::new() });
+        let word = Word { sync: self.sync.clone(), session: self.key.clone(), given: None };
+        let done = Box::new(move |result| word.give(result));
         self.world.journal.submit_then(&self.key, before, &entry, when, done);
         self.entries = self.entries.saturating_add(1);
         Ok(Some(first))
@@ -314,7 +348,8 @@ impl Driver {
     /// nothing is under way any more: then whoever looks on waits.
     fn is_waited_for(&self, first: Seq) -> bool {
         let effects = owed(&self.session);
-        let waits = |effect: &Effect| effect.key() >= first && !self.is_harmless(effect);
+        let waits =
+            |effect: &Effect| self.explained_by(effect) >= first && !self.is_harmless(effect);
         effects.is_empty() || effects.iter().any(waits)
     }
 
@@ -324,9 +359,9 @@ impl Driver {
         let Some(decision) = self.unsafe_yet.pop_front() else { return Ok(()) };
         self.safe = decision.last;
         self.feed.lines(decision.lines, decision.last);
-        if let Some(ack) = decision.ack {
+        for (ack, answer) in decision.answers {
             // Whoever asked may have gone.
-            let _ = ack.send(Ok(decision.first));
+            let _ = ack.send(answer);
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The tools that read: `read`, `ls`, `glob` and `grep`, in one folder and nowhere else. They
 //! change nothing, so they may run again after a crash, and while a write is under way.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,24 +91,39 @@ fn read(root: &Path, arguments: &Value) -> Result<String, String> {
     let named = text(arguments, "path").ok_or("read needs a `path`")?;
     let path = below(root, named)?;
     let failed = |error: io::Error| format!("{named}: {error}");
+    let data = fs::metadata(&path).map_err(failed)?;
     // A pipe or a device could keep us waiting for ever.
-    if !fs::metadata(&path).map_err(failed)?.is_file() {
+    if !data.is_file() {
         return Err(format!("{named} is not a file; ls shows a folder"));
     }
-    let bytes = fs::read(&path).map_err(failed)?;
-    if bytes.iter().take(8_192).any(|byte| *byte == 0) {
-        return Err(format!("{named} is not text ({} bytes)", bytes.len()));
+    let mut lines = BufReader::new(File::open(&path).map_err(failed)?);
+    if lines.fill_buf().map_err(failed)?.contains(&0) {
+        return Err(format!("{named} is not text ({} bytes)", data.len()));
     }
-    let whole = String::from_utf8_lossy(&bytes);
-    let from = number(arguments, "offset").unwrap_or(1).max(1) - 1;
-    let limit = number(arguments, "limit").unwrap_or(usize::MAX);
-    let mut shown = String::new();
-    for line in whole.split_inclusive('\n').skip(from).take(limit) {
-        if shown.len() + line.len() > READ_BYTES_MAX {
-            shown.push_str("[… the rest is not shown: use offset and limit …]\n");
+    for _ in 1..number(arguments, "offset").unwrap_or(1) {
+        if lines.skip_until(b'\n').map_err(failed)? == 0 {
             break;
         }
-        shown.push_str(line);
+    }
+    let limit = number(arguments, "limit").unwrap_or(usize::MAX);
+    let shown = first_lines(lines, limit).map_err(failed)?;
+    Ok(String::from_utf8_lossy(&shown).into_owned())
+}
+
+/// As many lines as may be shown. No more than that is ever in memory, however long the file is.
+fn first_lines(mut lines: impl BufRead, limit: usize) -> io::Result<Vec<u8>> {
+    let mut shown = Vec::new();
+    for _ in 0..limit {
+        let whole = shown.len();
+        let room = (READ_BYTES_MAX - whole) as u64 + 1;
+        if lines.by_ref().take(room).read_until(b'\n', &mut shown)? == 0 {
+            break;
+        }
+        if shown.len() > READ_BYTES_MAX {
+            shown.truncate(whole);
+            shown.extend("[… the rest is not shown: use offset and limit …]\n".bytes());
+            break;
+        }
     }
     Ok(shown)
 }
@@ -266,6 +281,7 @@ mod tests {
         fs::write(root.join("src/b.rs"), "// TODO: more\nfn b() {}\n").unwrap();
         fs::write(root.join("src/deep/c.rs"), "fn c() {}\n").unwrap();
         fs::write(root.join(".git/config"), "TODO").unwrap();
+        fs::write(root.join("long"), "1\n".repeat(READ_BYTES_MAX)).unwrap();
         fs::write(root.join("binary"), [0, 159, 146, 150]).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(top.join("secret"), root.join("link")).unwrap();
@@ -281,13 +297,15 @@ mod tests {
         let cases = [
             ("read", json!({"path": "a.txt"}), Ok("one\ntwo TODO\nthree\n")),
             ("read", json!({"path": "a.txt", "offset": 2, "limit": 1}), Ok("two TODO\n")),
+            ("read", json!({"path": "a.txt", "offset": 9}), Ok("")),
+            ("read", json!({"path": "long", "offset": 3, "limit": 2}), Ok("1\n1\n")),
             ("read", json!({"path": "src"}), Err("src is not a file; ls shows a folder")),
             ("read", json!({"path": "binary"}), Err("binary is not text (4 bytes)")),
             ("read", json!({}), Err("read needs a `path`")),
             ("read", json!({"path": "../secret"}), Err("../secret is outside the workspace")),
             ("read", json!({"path": "link"}), Err("link is outside the workspace")),
-            ("ls", json!({}), Ok(".git/\na.txt\nbinary\nlink\nsrc/")),
-            ("ls", json!({"limit": 1}), Ok(".git/\n… and 4 more")),
+            ("ls", json!({}), Ok(".git/\na.txt\nbinary\nlink\nlong\nsrc/")),
+            ("ls", json!({"limit": 1}), Ok(".git/\n… and 5 more")),
             ("glob", json!({"pattern": "*.rs"}), Ok("src/b.rs\nsrc/deep/c.rs")),
             ("glob", json!({"pattern": "src/*.rs"}), Ok("src/b.rs")),
             (
@@ -303,5 +321,15 @@ mod tests {
             let found = found.as_ref().map(String::as_str).map_err(String::as_str);
             assert_eq!(found, expected, "{tool} {arguments}");
         }
+    }
+
+    #[test]
+    fn of_a_long_file_no_more_is_read_than_is_shown() {
+        let endless = BufReader::new(io::repeat(b'\n'));
+        let shown = first_lines(endless, usize::MAX).unwrap();
+        assert!(shown.starts_with(b"\n\n") && shown.ends_with("…]\n".as_bytes()));
+        assert!(shown.len() < READ_BYTES_MAX + 100);
+        let one_line = first_lines(BufReader::new(io::repeat(b'x')), usize::MAX).unwrap();
+        assert!(one_line.starts_with("[…".as_bytes()));
     }
 }

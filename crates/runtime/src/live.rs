@@ -57,7 +57,7 @@ impl Feed {
             sent: self.0.subscribe(),
             seen: 0,
             safe: Seq(0),
-            early: VecDeque::new(),
+            early: Vec::new(),
             due: VecDeque::new(),
         }
     }
@@ -134,7 +134,7 @@ pub struct Reader {
     /// The last event known to be safe.
     safe: Seq,
     /// Pieces of turns whose beginning is not safe yet: nothing is told before what explains it.
-    early: VecDeque<Arc<Piece>>,
+    early: Vec<Arc<Piece>>,
     due: VecDeque<Told>,
 }
 
@@ -175,15 +175,73 @@ impl Reader {
                 }
                 self.seen = lines.last().map_or(self.seen, |line| line.seq.max(self.seen));
                 self.safe = self.safe.max(last);
-                let safe = self.safe;
-                while let Some(piece) = self.early.pop_front_if(|piece| piece.key <= safe) {
-                    self.due.push_back(Told::Piece { seq: self.seen, piece });
-                }
+                // Not only from the front: a turn that is safe must not wait for another that is
+                // not, or its next pieces would overtake those that wait.
+                let (safe, seq) = (self.safe, self.seen);
+                let ripe = self.early.extract_if(.., |piece| piece.key <= safe);
+                self.due.extend(ripe.map(|piece| Told::Piece { seq, piece }));
             }
             Sent::Piece(piece) if piece.key <= self.safe => {
                 self.due.push_back(Told::Piece { seq: self.seen, piece });
             }
-            Sent::Piece(piece) => self.early.push_back(piece),
+            Sent::Piece(piece) => self.hold(piece),
         }
+    }
+
+    /// A disk that stands still must not fill the memory with what is said meanwhile.
+    fn hold(&mut self, piece: Arc<Piece>) {
+        if self.early.len() == BEHIND_MAX {
+            let missed = self.early.drain(..).len() as u64;
+            self.due.push_back(Told::Gap { seq: self.seen, missed });
+        }
+        self.early.push(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything there is to read now, in words.
+    async fn told(reader: &mut Reader) -> Vec<String> {
+        let mut words = Vec::new();
+        while !reader.is_idle() {
+            match tokio::time::timeout(std::time::Duration::ZERO, reader.next()).await {
+                Ok(Some(Told::Piece { piece, .. })) => words.push(piece.text.clone()),
+                Ok(Some(Told::Gap { missed, .. })) => words.push(format!("gap {missed}")),
+                Ok(Some(Told::Line(_)) | None) | Err(_) => {}
+            }
+        }
+        words
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_of_one_turn_keep_their_order_whatever_another_waits_for() {
+        let feed = Feed::default();
+        let mut reader = feed.subscribe();
+        let early = feed.live(Seq(10), AgentRef::nobody());
+        feed.live(Seq(20), AgentRef::nobody()).text("later");
+        early.text("one");
+        assert!(told(&mut reader).await.is_empty());
+        feed.lines(Vec::new(), Seq(15));
+        early.text("two");
+        assert_eq!(told(&mut reader).await, ["one", "two"]);
+        feed.lines(Vec::new(), Seq(20));
+        assert_eq!(told(&mut reader).await, ["later"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_told_yet_is_bounded_and_its_loss_is_told() {
+        let feed = Feed::default();
+        let mut reader = feed.subscribe();
+        let early = feed.live(Seq(10), AgentRef::nobody());
+        for _ in 0..BEHIND_MAX {
+            early.text("lost");
+        }
+        assert!(told(&mut reader).await.is_empty());
+        early.text("kept");
+        assert_eq!(told(&mut reader).await, [format!("gap {BEHIND_MAX}")]);
+        feed.lines(Vec::new(), Seq(10));
+        assert_eq!(told(&mut reader).await, ["kept"]);
     }
 }

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
 use locum_kernel::{
-    Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
-    TreeLimits, Urgency,
+    Audience, Config, Definition, Entry, Event, Input, InputId, Kind, Message, PolicyMode, Refusal,
+    Seq, Time, To, TreeLimits, Urgency,
 };
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{self, Driver, Hands, Until, World};
@@ -95,6 +96,8 @@ enum Death {
     Before(usize),
     /// Right after the nth append, before anybody is told.
     After(usize),
+    /// The writer alone, at the nth append, without a word.
+    Silent(usize),
 }
 
 #[derive(Debug)]
@@ -131,8 +134,53 @@ impl Journal for Mortal {
         if self.death == Death::Before(nth) {
             return done(died());
         }
+        if self.death == Death::Silent(nth) {
+            return drop(done);
+        }
         let result = self.journal.append(session, expected, entry);
         done(if self.death == Death::After(nth) { died() } else { result });
+    }
+
+    fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
+        self.journal.snapshot(session, seq, bytes)
+    }
+
+    fn delete(&self, session: &str) -> Result<(), Error> {
+        self.journal.delete(session)
+    }
+}
+
+/// Writes at once, and tells nobody before it is let.
+#[derive(Default)]
+struct Secretive {
+    journal: Memory,
+    untold: Mutex<Vec<Done>>,
+}
+
+impl std::fmt::Debug for Secretive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.journal.fmt(f)
+    }
+}
+
+impl Records for Secretive {
+    fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
+        self.journal.tail(session, after)
+    }
+
+    fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
+        self.journal.newest_snapshot(session)
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, Error> {
+        self.journal.sessions()
+    }
+}
+
+impl Journal for Secretive {
+    fn submit_then(&self, session: &str, expected: Seq, entry: &Entry, _: When, done: Done) {
+        self.journal.append(session, expected, entry).unwrap();
+        self.untold.lock().unwrap().push(done);
     }
 
     fn snapshot(&self, session: &str, seq: Seq, bytes: &[u8]) -> Result<(), Error> {
@@ -260,7 +308,8 @@ async fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
 async fn dying_at_any_append_changes_nothing_but_a_restart() {
     for (name, yaml) in SCRIPTS {
         let (whole, appends) = undisturbed(yaml).await;
-        let deaths = (1..=appends).flat_map(|nth| [Death::Before(nth), Death::After(nth)]);
+        let deaths = (1..=appends)
+            .flat_map(|nth| [Death::Before(nth), Death::After(nth), Death::Silent(nth)]);
         for death in deaths {
             eprintln!("{name}: {death:?}");
             check_death(&whole, yaml, death).await;
@@ -301,4 +350,40 @@ async fn check_death(whole: &[Line], yaml: &str, death: Death) {
     let heard = first.iter().chain(&second);
     let heard = heard.filter(|line| matches!(line.body, Body::InputStarted(_))).count();
     assert!(heard <= 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_that_something_was_received_before_it_is_safe() {
+    let script = Script::parse(Path::new("test.yaml"), "agents: {main: [{hang_ms: 99000}]}");
+    let (script, clock) = (script.unwrap(), Virtual(Instant::now()));
+    let journal = Arc::new(Secretive::default());
+    let world = World { journal: journal.clone(), clock: Arc::new(clock) };
+    let mut driver = Driver::open("test", world).unwrap();
+    driver.take(Input::Configured(Box::new(config(&script)))).unwrap();
+    let handle = driver.handle();
+    let provider = Arc::new(Scripted::new(script, Arc::new(clock)));
+    let hands = Hands { provider, tools: Arc::new(Tools::default()) };
+    let mut run = pin!(driver.run(&hands, Until::Rest));
+    let said = || Input::Said(Message { external_id: Some("1".into()), ..message() });
+    let (mut first, mut again) = (pin!(handle.post(said())), pin!(handle.post(said())));
+    tokio::select! {
+        biased;
+        _ = &mut run => panic!("it hangs"),
+        told = &mut first => panic!("{told:?} is not safe"),
+        told = &mut again => panic!("{told:?} is not safe"),
+        () = tokio::time::sleep(Duration::from_secs(1)) => {}
+    }
+    for done in journal.untold.lock().unwrap().drain(..) {
+        done(Ok(()));
+    }
+    let input = tokio::select! {
+        _ = &mut run => panic!("it hangs"),
+        told = first => told.unwrap().unwrap(),
+    };
+    tokio::select! {
+        _ = &mut run => panic!("it hangs"),
+        told = again => {
+            assert_eq!(told, Ok(Err(Refusal::Duplicate { input: InputId(input.0) })));
+        }
+    }
 }

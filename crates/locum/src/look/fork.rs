@@ -3,16 +3,17 @@
 //! What a fork changes, and why:
 //! - its name, which its first entry says;
 //! - messages that were on their way to a channel at that moment count as delivered: the session
-//!   it was made from has sent them, and nobody wants to hear them twice.
+//!   it was made from has sent them, and nobody wants to hear them twice;
+//! - tools that ran or were about to are cut calls, as after a kill: the session it was made from
+//!   runs them, and what was allowed once is not run twice.
 //!
-//! What it need not change: tools that ran at that moment are cut calls, as after a kill, and are
-//! settled when the fork is opened; model calls are made again, which is what a fork is for; asks
+//! What it need not change: model calls are made again, which is what a fork is for; asks
 //! and keys keep their numbers.
 
 use std::path::Path;
 
 use locum_journal::{Journal, Records as _};
-use locum_kernel::{Effect, Entry, Event, Input, Seq, owed};
+use locum_kernel::{Effect, Entry, Event, Input, Key, Output, Seq, Session, errand, owed};
 use locum_runtime::clock::{Clock as _, System};
 use locum_runtime::driver;
 use serde_json::json;
@@ -117,11 +118,19 @@ fn write(journal: &dyn Journal, name: &str, entries: Vec<Entry>) -> Result<(), C
     }
     let session = driver::look(journal, name).map_err(|error| Complaint::driver(&error))?;
     for effect in owed(&session) {
-        if let Effect::Deliver { key, .. } = effect {
-            let sent = Input::Delivered { key, error: None };
-            let taken = driver::take_alone(journal, name, System.now(), sent);
-            taken.map_err(|error| Complaint::driver(&error))?;
-        }
+        let settled = match effect {
+            Effect::Deliver { key, .. } => Input::Delivered { key, error: None },
+            Effect::RunTool { key, .. } if !may_run_again(&session, key) => {
+                Input::Ran { key, output: Output::error("interrupted: outcome unknown") }
+            }
+            Effect::RunTool { .. } | Effect::CallModel { .. } | Effect::Prepare { .. } => continue,
+        };
+        let taken = driver::take_alone(journal, name, System.now(), settled);
+        taken.map_err(|error| Complaint::driver(&error))?;
     }
     Ok(())
+}
+
+fn may_run_again(session: &Session, key: Key) -> bool {
+    errand(session, key).is_some_and(|errand| errand.idempotent)
 }

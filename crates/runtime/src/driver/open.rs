@@ -2,7 +2,7 @@
 //! can be done with a session nobody drives: look at it, hear its lines again, take one input.
 
 use locum_journal::{Journal, Records};
-use locum_kernel::{Entry, Input, Seq, Session, Time, VERSION, fold, step};
+use locum_kernel::{Entry, Input, Refusal, Seq, Session, Time, VERSION, fold, step};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -42,6 +42,7 @@ impl Driver {
         let mut driver = Driver {
             world,
             key: key.to_owned(),
+            came: Seq(session.seq().0 + 1),
             safe: session.seq(),
             session,
             teller,
@@ -118,6 +119,12 @@ pub fn retell(
 /// The session as it is now. An unknown one is as before its first event.
 pub fn look(records: &dyn Records, key: &str) -> Result<Session, Error> {
     unfold(records, key).map(|(session, ..)| session)
+}
+
+/// The event with which this was taken already, if that is all that is wrong with it.
+#[must_use]
+pub fn taken_before(why: &Refusal) -> Option<Seq> {
+    if let Refusal::Duplicate { input } = why { Some(Seq(input.0)) } else { None }
 }
 
 /// Takes one input in a session nobody drives. It is safe when this returns; what it makes owed

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_kernel::{
-    AgentId, Class, Effect, Errand, Failure, FailureKind, Input, Key, Output, Time, deadline,
+    AgentId, Class, Effect, Errand, Failure, FailureKind, Input, Key, Output, Seq, Time, deadline,
     errand, owed, parcel, prompt,
 };
 
@@ -45,9 +45,15 @@ impl Driver {
         }
     }
 
+    /// What must be safe before an effect that is not harmless: what made it owed, and that this
+    /// process is the one to do it.
+    pub(super) fn explained_by(&self, effect: &Effect) -> Seq {
+        effect.key().max(self.came)
+    }
+
     /// Unless the entry that explains it must be safe first: then it is looked at again when it is.
     fn start(&mut self, hands: &Hands, effect: &Effect) {
-        if effect.key() > self.safe && !self.is_harmless(effect) {
+        if self.explained_by(effect) > self.safe && !self.is_harmless(effect) {
             return;
         }
         match *effect {
