@@ -61,7 +61,7 @@ pub use owed::{deadline, errand, owed, parcel};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
-pub use step::step;
+pub use step::{NOBODY_TO_ASK, spawn_limit, step};
 pub use upcast::Unreadable;
 pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};
 

@@ -25,6 +25,9 @@ use crate::{
     Seq, Session, Thought, Time, apply, summary,
 };
 
+pub use delegate::spawn_limit;
+pub use manage::NOBODY_TO_ASK;
+
 /// Decides what an input means. On success the session has already folded the returned events,
 /// which together are one journal entry; no events means that nothing new was learned.
 pub fn step(session: &mut Session, at: Time, input: Input) -> Result<Vec<Event>, Refusal> {

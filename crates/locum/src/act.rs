@@ -3,8 +3,12 @@
 
 use std::path::Path;
 
-use locum_kernel::{Ask, Command, Input, InputId, Message, Scope, Session, To, Urgency, Verdict};
+use locum_kernel::{
+    Ask, Command, Input, InputId, Message, Refusal, Scope, Session, To, Urgency, Verdict, step,
+    view,
+};
 use locum_runtime::answer;
+use locum_runtime::clock::{Clock as _, System};
 
 use crate::address;
 use crate::complaint::Complaint;
@@ -103,10 +107,38 @@ fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
     let external_id = Some(send.id.clone().unwrap_or_else(|| fresh_key("send")));
     let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
     let said = Message { to, external_id, ..message(text, urgency) };
-    let reached = reach(folder, session.key(), &Input::Said(said))?;
-    line(&format!("received as i{}", reached.seq().0));
-    go_on(&session, reached);
+    match reach(folder, session.key(), &Input::Said(said.clone())) {
+        Ok(reached) => {
+            line(&received(folder, session.key(), InputId(reached.seq().0), &said.text)?);
+            go_on(&session, reached);
+        }
+        // Saying it again is how a program makes sure; it is one message all the same.
+        Err(refused) => {
+            let known = before(folder, session.key(), said)?.ok_or(refused)?;
+            line(&format!("received as {known}"));
+        }
+    }
     Ok(0)
+}
+
+/// A message that came right behind another of the same sender is part of it.
+fn received(folder: &Path, key: &str, input: InputId, text: &str) -> Result<String, Complaint> {
+    let queue = view(&session(folder, Some(key))?, System.now()).queue;
+    let tail = format!("\n{text}");
+    let joined = queue.iter().find(|waits| waits.input < input && waits.text.ends_with(&tail));
+    Ok(match joined.filter(|_| queue.iter().all(|waits| waits.input != input)) {
+        Some(waits) => format!("added to {}, which still waits", waits.input),
+        None => format!("received as {input}"),
+    })
+}
+
+/// What a message became that was received before.
+fn before(folder: &Path, key: &str, said: Message) -> Result<Option<InputId>, Complaint> {
+    let mut session = session(folder, Some(key))?;
+    Ok(match step(&mut session, System.now(), Input::Said(said)) {
+        Err(Refusal::Duplicate { input }) => Some(input),
+        Ok(_) | Err(_) => None,
+    })
 }
 
 fn allow(ask: &Ask, scope: Scope) -> Verdict {

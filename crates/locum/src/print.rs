@@ -8,20 +8,25 @@ use std::thread;
 use std::time::Duration;
 
 use locum_journal::Journal;
+use locum_kernel::AskTo;
 use locum_runtime::clock::System;
 use locum_runtime::driver::retell;
-use locum_runtime::line::{Body, Line};
+use locum_runtime::line::{AskOpened, Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
 use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
 use crate::look::text::clean;
+use crate::terminal::hint;
 use crate::tree::Tree;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
     Json,
-    Plain,
+    /// With how to answer under every ask, if somebody can type.
+    Plain {
+        hints: bool,
+    },
     Tree,
 }
 
@@ -30,6 +35,8 @@ pub(crate) struct Source {
     pub(crate) reader: Reader,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) session: String,
+    /// As the lines of this run tell it.
+    pub(crate) cwd: String,
 }
 
 /// Prints until the session is closed. What is returned is settled when everything is out.
@@ -38,7 +45,7 @@ pub(crate) fn start(style: Style, source: Source) -> Result<oneshot::Receiver<()
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
     let face: Box<dyn Face + Send> = match style {
         Style::Json => Box::new(Json(BufWriter::new(io::stdout()))),
-        Style::Plain => Box::new(Plain { held: None }),
+        Style::Plain { hints } => Box::new(Plain { hints, held: None }),
         Style::Tree => Box::new(Tree::new(Arc::new(System))),
     };
     let thread = thread::Builder::new().name("printer".into());
@@ -118,13 +125,21 @@ fn catch_up(
     seq: u64,
     missed: u64,
 ) {
-    if let Some(last) = last {
-        face.line(&Line { seq, body: Body::Gap { missed }, ..Line::clone(last) });
+    let gap = |before: &Line| Line { body: Body::Gap { missed }, ..before.clone() };
+    if let Some(last) = &last {
+        face.line(&gap(last));
     }
     let mut seen = seq;
     let read = retell(source.journal.as_ref(), &source.session, |_, _, lines| {
-        for line in lines.into_iter().filter(|line| line.seq > seq) {
+        for mut line in lines.into_iter().filter(|line| line.seq > seq) {
+            // The journal does not know where this run was started.
+            if let Body::RunStarted(run) = &mut line.body {
+                run.cwd.clone_from(&source.cwd);
+            }
             face.line(&line);
+            if last.is_none() {
+                face.line(&gap(&line));
+            }
             seen = line.seq;
             *last = Some(Arc::new(line));
         }
@@ -153,36 +168,60 @@ impl Face for Json {
     }
 }
 
-/// Holds the newest message back: the last one is the final text.
+/// Holds back what main said last: it may be the final text. Everything else is shown at once.
 struct Plain {
+    hints: bool,
     held: Option<String>,
+}
+
+impl Plain {
+    fn flush(&mut self) {
+        if let Some(before) = self.held.take() {
+            note(&clean(&before));
+        }
+    }
 }
 
 impl Face for Plain {
     fn line(&mut self, told: &Line) {
         if let Body::RunResult(result) = &told.body {
             let last = format!("{}: {}", told.agent.path, result.text);
-            if let Some(before) = self.held.take().filter(|before| *before != last) {
-                note(&clean(&before));
-            }
-            line(&result.text);
-        } else if let Some(text) = plain(told)
-            && let Some(before) = self.held.replace(text)
-        {
-            note(&clean(&before));
+            self.held.take_if(|before| *before == last);
+            self.flush();
+            // Exactly as it was said it is in the JSON lines and behind `-o`.
+            line(&clean(&result.text));
+            return;
         }
+        let Some(shown) = plain(told, self.hints) else { return };
+        // In the order in which it was said.
+        self.flush();
+        let may_be_final = told.agent.depth == 0 && matches!(told.body, Body::Message { .. });
+        if may_be_final { self.held = Some(shown) } else { note(&clean(&shown)) }
     }
 }
 
-fn plain(told: &Line) -> Option<String> {
+fn asked(path: &str, ask: &AskOpened, hints: bool) -> String {
+    let shown = format!("{path}: ({} {}: {})", ask.kind, ask.id, ask.summary);
+    match (hints, ask.to) {
+        (true, AskTo::Person) => format!("{shown}\n    {}", hint(ask.kind, &ask.options)),
+        (true, AskTo::Parent) | (false, _) => shown,
+    }
+}
+
+fn plain(told: &Line, hints: bool) -> Option<String> {
     let path = &told.agent.path;
     match &told.body {
+        Body::AskOpened(ask) => Some(asked(path, ask, hints)),
+        // Whoever is here now was not there when they were opened.
+        Body::RunStarted(run) if !run.asks.is_empty() => {
+            let open = run.asks.iter().map(|open| asked(&open.agent.path, &open.ask, hints));
+            Some(open.collect::<Vec<_>>().join("\n"))
+        }
         Body::Message { text, .. } => Some(format!("{path}: {text}")),
         Body::Retry { attempt, max, wait_ms, cause, .. } => {
             let seconds = wait_ms.div_ceil(1_000);
             Some(format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})"))
         }
-        Body::AskOpened(ask) => Some(format!("{path}: ({} {}: {})", ask.kind, ask.id, ask.summary)),
         Body::AskClosed { id, decision, by, .. } => {
             Some(format!("{path}: ({id} {decision} by {by})"))
         }

@@ -77,6 +77,7 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     let model = flags.model.as_deref().map(found_again);
     let model = model.unwrap_or_else(|| driver.teller().model().to_owned());
     let Chosen { provider, script } = model::choose(&model, &clock)?;
+    check_agent(flags.agent.as_deref(), script.as_ref())?;
     let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let setup = Setup {
@@ -95,18 +96,27 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     for doubt in rule::doubts(&config.rules, &config.tools).into_iter().chain(setup.doubt()) {
         print::note(&format!("note: {doubt}"));
     }
-    let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
-    let printed = print::start(style(flags.json, plain), source)?;
+    let source = Source {
+        reader: driver.subscribe(),
+        journal,
+        session: key.clone(),
+        cwd: root.display().to_string(),
+    };
+    let printed = print::start(style(flags.json, plain, approvals), source)?;
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider, tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
     // Only for whoever reads it: what is sent is kept until every reader has had it.
     let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
     let people = listen(driver.handle(), lines, approvals, config);
-    let visitors = receive(&folder, desk);
+    let mut door = door(&folder);
+    let visitors = receive(door.as_mut(), desk);
     let last = drive(&mut driver, &hands, approvals, people, visitors).await;
     // With the driver goes its feed, and the printer ends when it has printed everything.
-    drop(driver);
+    driver.release().await;
+    if let Some(door) = door {
+        door.close().await;
+    }
     wait_for_readers(printed, &last).await?;
     last
 }
@@ -198,16 +208,29 @@ async fn listen(
     std::future::pending().await
 }
 
+fn door(folder: &Path) -> Option<Door> {
+    let door = Door::open(folder);
+    door.inspect_err(|error| {
+        print::note(&format!("other terminals cannot reach this run: {error}"));
+    })
+    .ok()
+}
+
 /// Lets other processes in for as long as the session is driven.
-#[cfg(unix)]
-async fn receive(folder: &Path, desk: Desk) -> Infallible {
-    match Door::open(folder) {
-        Ok(door) => door.serve(desk).await,
-        Err(error) => {
-            print::note(&format!("other terminals cannot reach this run: {error}"));
-            std::future::pending().await
-        }
+async fn receive(door: Option<&mut Door>, desk: Desk) -> Infallible {
+    match door {
+        Some(door) => door.serve(desk).await,
+        None => std::future::pending().await,
     }
+}
+
+/// A name nobody knows would be an agent nobody plays.
+fn check_agent(named: Option<&str>, script: Option<&Script>) -> Result<(), Complaint> {
+    let (Some(name), Some(script)) = (named, script) else { return Ok(()) };
+    if script.plays(name) {
+        return Ok(());
+    }
+    Err(Complaint::no_definition(name, &script.names().collect::<Vec<_>>()))
 }
 
 /// Somebody can be asked only where there is somebody.
@@ -215,10 +238,10 @@ fn approvals_here() -> Approvals {
     if io::stdin().is_terminal() { Approvals::Ask } else { Approvals::Deny }
 }
 
-fn style(json: bool, plain: bool) -> Style {
+fn style(json: bool, plain: bool, approvals: Approvals) -> Style {
     match (json, plain || !io::stderr().is_terminal()) {
         (true, _) => Style::Json,
-        (false, true) => Style::Plain,
+        (false, true) => Style::Plain { hints: approvals == Approvals::Ask },
         (false, false) => Style::Tree,
     }
 }
@@ -302,6 +325,8 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
     };
     let pending = format!("Agents below main that have not ended: {}", result.children_pending);
     let cause = match result.status {
+        // Whoever had a question went on without an answer.
+        Status::NeedsInput if result.children_pending == 0 => result.text.clone(),
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
         Status::Denied => result.denials.join("; "),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use locum_kernel::{AskTo, State, Time};
 use locum_runtime::clock::Clock;
-use locum_runtime::line::{Body, Line};
+use locum_runtime::line::{AskOpened, Body, Line};
 
 use crate::look::text::{clean, row};
 use crate::print::{Face, line};
@@ -146,13 +146,14 @@ impl Tree {
             }
             // What is for the agent above is for nobody at the keyboard.
             Body::AskOpened(ask) if ask.to == AskTo::Person => {
-                let hint = hint(ask.kind, &ask.options);
-                let shown = format!("{} {}: {}\n    {hint}", ask.id, told.agent.path, ask.summary);
-                self.asking.push(Asking { id: ask.id.clone(), shown });
+                self.asking.push(Asking::new(&told.agent.path, ask));
             }
             Body::AskClosed { id, .. } => self.asking.retain(|open| open.id != *id),
+            Body::RunStarted(run) => {
+                let open = run.asks.iter().filter(|open| open.ask.to == AskTo::Person);
+                self.asking = open.map(|open| Asking::new(&open.agent.path, &open.ask)).collect();
+            }
             Body::AskOpened(_)
-            | Body::RunStarted(_)
             | Body::InputQueued(_)
             | Body::InputStarted(_)
             | Body::InputDropped(_)
@@ -185,6 +186,11 @@ impl Tree {
             }
             Body::AskOpened(ask) if ask.to == AskTo::Person => self.newest_ask(),
             Body::AskOpened(ask) => format!("{path} asks its parent: {}", ask.summary),
+            // Whoever is here now was not there when they were opened.
+            Body::RunStarted(run) if !run.asks.is_empty() => {
+                let open = self.asking.iter().map(|ask| ask.shown.clone());
+                open.collect::<Vec<_>>().join("\n")
+            }
             Body::AskClosed { id, decision, by, .. } => {
                 format!("{id} {decision} by {by}{}", self.still_asking())
             }
@@ -200,7 +206,7 @@ impl Tree {
                 self.rows.clear();
                 // On a terminal the words were just said; elsewhere they are the output.
                 if result.text != self.last_words || !io::IsTerminal::is_terminal(&io::stdout()) {
-                    line(&result.text);
+                    line(&clean(&result.text));
                 }
                 return;
             }
@@ -271,6 +277,14 @@ impl Face for Tree {
 
     fn tick_every(&self) -> Option<Duration> {
         Some(TICK)
+    }
+}
+
+impl Asking {
+    fn new(path: &str, ask: &AskOpened) -> Asking {
+        let hint = hint(ask.kind, &ask.options);
+        let shown = format!("{} {path}: {}\n    {hint}", ask.id, ask.summary);
+        Asking { id: ask.id.clone(), shown }
     }
 }
 

@@ -2,6 +2,7 @@
 //! rules and mode, its limits, its script and its folder.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[expect(dead_code, reason = "others use the rest")]
 mod support;
 
 use std::fs;

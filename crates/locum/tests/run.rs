@@ -2,14 +2,13 @@
 //! in the middle loses and repeats nothing, and a bad script is told with its line.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+#[expect(dead_code, reason = "shared with tests that need other parts of it")]
+mod support;
 
 use serde_json::Value;
+use support::{Folder, Running, assert_numbered, example, lines, of_type, stderr};
 
-const TAKE_OVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/take-over.yaml");
+const TAKE_OVER: &str = "take-over.yaml";
 
 /// The researcher takes its time, so that there is a middle to be killed in.
 const SLOW: &str = r#"
@@ -25,50 +24,6 @@ agents:
       calls: [{complete: {result: "found 3 APIs"}}]
 "#;
 
-/// A folder of its own for each test, gone when the test is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("locum-run-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn locum(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
-        command.args(arguments).arg("--data").arg(&self.0).stdin(Stdio::null());
-        command
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn model(script: &Path) -> String {
-    format!("script:{}", script.display())
-}
-
-/// What was told for good; pieces of what is being said have no number of their own.
-fn lines(output: &Output) -> Vec<Value> {
-    let text = std::str::from_utf8(&output.stdout).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    lines.filter(|line: &Value| line["type"] != "message.delta").collect()
-}
-
-fn stderr(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
-}
-
 /// `path type`, line by line.
 fn story(lines: &[Value]) -> Vec<String> {
     let word = |value: &Value| value.as_str().unwrap().to_owned();
@@ -78,20 +33,11 @@ fn story(lines: &[Value]) -> Vec<String> {
         .collect()
 }
 
-fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["type"] == kind).collect()
-}
-
-fn assert_numbered(lines: &[Value]) {
-    let numbers: Vec<u64> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
-    assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "{numbers:?}");
-}
-
 #[test]
 fn a_child_takes_the_floor_and_hands_it_back() {
     let folder = Folder::new("floor");
-    let model = model(Path::new(TAKE_OVER));
-    let output = folder.locum(&["run", "Which APIs?", "-m", &model, "--json"]).output().unwrap();
+    let model = example(TAKE_OVER);
+    let output = folder.output(&["run", "Which APIs?", "-m", &model, "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let lines = lines(&output);
@@ -158,8 +104,8 @@ fn a_child_takes_the_floor_and_hands_it_back() {
 #[test]
 fn plainly_the_answer_is_all_there_is_on_standard_output() {
     let folder = Folder::new("plain");
-    let model = model(Path::new(TAKE_OVER));
-    let output = folder.locum(&["run", "Which APIs?", "-m", &model]).output().unwrap();
+    let model = example(TAKE_OVER);
+    let output = folder.output(&["run", "Which APIs?", "-m", &model]);
     assert!(output.status.success());
     assert_eq!(output.stdout, b"Done: found 3 APIs\n");
     assert_eq!(
@@ -172,28 +118,17 @@ fn plainly_the_answer_is_all_there_is_on_standard_output() {
 #[test]
 fn a_kill_in_the_middle_loses_nothing_and_repeats_nothing() {
     let folder = Folder::new("kill");
-    let model = model(&folder.write("slow.yaml", SLOW));
-    let mut child = folder
-        .locum(&["run", "Which APIs?", "-m", &model, "--json", "-s", "trip"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut before: Vec<Value> = Vec::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        before.push(serde_json::from_str(&line.unwrap()).unwrap());
-        let turn = &before[before.len() - 1];
-        if turn["type"] == "turn.started"
+    let model = folder.script("slow.yaml", SLOW);
+    let mut running = Running::start(&folder, &["run", "Which APIs?", "-m", &model, "-s", "trip"]);
+    running.until(|turn| {
+        turn["type"] == "turn.started"
             && turn["agent"]["label"] == "researcher"
             && turn["turn"] == 2
-        {
-            break;
-        }
-    }
-    child.kill().unwrap();
-    assert!(!child.wait().unwrap().success());
+    });
+    let before = running.kill().lines;
 
     // The model is known from the journal.
-    let output = folder.locum(&["run", "--resume", "trip", "--json"]).output().unwrap();
+    let output = folder.output(&["run", "--resume", "trip", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let after = lines(&output);
     assert_numbered(&after);
@@ -209,7 +144,7 @@ fn a_kill_in_the_middle_loses_nothing_and_repeats_nothing() {
     assert_eq!(of_type(&all, "message").len(), 3, "each words once");
 
     // A run that ended can be asked again for how it ended, and goes on with the next number.
-    let output = folder.locum(&["run", "--resume", "trip", "--json"]).output().unwrap();
+    let output = folder.output(&["run", "--resume", "trip", "--json"]);
     let again = lines(&output);
     assert_eq!(story(&again), ["main run.started", "main run.result"]);
     assert_eq!(again[1]["text"], "Done: found 3 APIs");
@@ -221,9 +156,9 @@ fn a_kill_in_the_middle_loses_nothing_and_repeats_nothing() {
 fn what_cannot_be_done_is_told_with_what_to_do() {
     let folder = Folder::new("bad");
     let bad = folder.write("bad.yaml", "agents:\n  main:\n    - say: hello\n    - sya: typo\n");
-    let good = model(Path::new(TAKE_OVER));
+    let good = example(TAKE_OVER);
     let place = format!("{}:4: unknown field `sya`", bad.display());
-    let bad = model(&bad);
+    let bad = format!("script:{}", bad.display());
     let cases: &[(&[&str], i32, &str, &str)] = &[
         (&["run", "hi", "-m", &bad], 2, "E101", &place),
         (&["run", "hi", "-m", "script:/no/such.yaml"], 2, "E101", "/no/such.yaml"),
@@ -238,7 +173,7 @@ fn what_cannot_be_done_is_told_with_what_to_do() {
         (&["run", "hi", "-m", &good, "-o", "."], 2, "E108", "irectory"),
     ];
     for (arguments, exit, code, word) in cases {
-        let output = folder.locum(arguments).output().unwrap();
+        let output = folder.output(arguments);
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(*exit), "{arguments:?}: {told}");
         assert!(told.starts_with(&format!("error[{code}] ")), "{arguments:?}: {told}");
@@ -250,27 +185,26 @@ fn what_cannot_be_done_is_told_with_what_to_do() {
 #[test]
 fn a_second_process_is_told_who_was_first() {
     let folder = Folder::new("locked");
-    let model = model(&folder.write("slow.yaml", &SLOW.replace("700", "60000")));
-    let mut first = folder.locum(&["run", "Which APIs?", "-m", &model, "--json"]);
-    let mut first = first.stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(first.stdout.take().unwrap()).lines();
-    assert!(said.next().unwrap().unwrap().contains("run.started"));
+    let model = folder.script("slow.yaml", &SLOW.replace("700", "60000"));
+    let mut first = Running::start(&folder, &["run", "Which APIs?", "-m", &model]);
+    first.until_type("run.started");
 
-    let second = folder.locum(&["run", "hi", "-m", &model]).output().unwrap();
+    let second = folder.output(&["run", "hi", "-m", &model]);
     let told = stderr(&second);
     assert_eq!(second.status.code(), Some(7), "{told}");
     assert!(told.starts_with("error[E111] The data folder is in use since 2"), "{told}");
-    assert!(told.contains(&format!("process {}", first.id())) && told.contains("\ndo: "), "{told}");
+    assert!(
+        told.contains(&format!("process {}", first.child.id())) && told.contains("\ndo: "),
+        "{told}"
+    );
 
-    first.kill().unwrap();
-    first.wait().unwrap();
-    let third = folder.locum(&["run", "hi", "-m", &self::model(Path::new(TAKE_OVER))]).output();
-    assert!(third.unwrap().status.success());
+    first.kill();
+    folder.text(&["run", "hi", "-m", &example(TAKE_OVER)]);
 }
 
 #[test]
 fn the_version_is_printed() {
     let folder = Folder::new("version");
-    let output = folder.locum(&["version"]).output().unwrap();
+    let output = folder.output(&["version"]);
     assert_eq!(output.stdout, format!("locum {}\n", env!("CARGO_PKG_VERSION")).into_bytes());
 }

@@ -3,6 +3,7 @@
 //! the middle, and ends the same.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[expect(dead_code, reason = "shared with tests that need other parts of it")]
 mod support;
 
 use serde_json::{Value, json};

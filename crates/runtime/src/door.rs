@@ -14,6 +14,7 @@ use locum_kernel::{Input, Refusal, Seq};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::driver::{Closed, Error, Handle, World, take_alone, taken_before};
@@ -50,6 +51,9 @@ pub fn path(folder: &Path) -> PathBuf {
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
+    visits: JoinSet<io::Result<()>>,
+    /// True from when nothing more is heard.
+    closing: watch::Sender<bool>,
 }
 
 /// Who is behind the door: one session is driven, the others only keep what they are told.
@@ -70,24 +74,32 @@ impl Door {
         }
         let listener = UnixListener::bind(&path)?;
         only_for_me(&path)?;
-        Ok(Door { listener, path })
+        let (visits, closing) = (JoinSet::new(), watch::Sender::new(false));
+        Ok(Door { listener, path, visits, closing })
     }
 
     /// Lets everybody in, for as long as this is waited for.
-    pub async fn serve(&self, desk: Desk) -> Infallible {
+    pub async fn serve(&mut self, desk: Desk) -> Infallible {
         let desk = Arc::new(desk);
-        let mut visits = JoinSet::new();
         loop {
             tokio::select! {
                 visitor = self.listener.accept() => {
                     // One who left before coming in is nobody's trouble.
                     if let Ok((stream, _)) = visitor {
-                        visits.spawn(receive(stream, Arc::clone(&desk)));
+                        let closing = self.closing.subscribe();
+                        self.visits.spawn(receive(stream, Arc::clone(&desk), closing));
                     }
                 }
-                Some(_) = visits.join_next() => {}
+                Some(_) = self.visits.join_next() => {}
             }
         }
+    }
+
+    /// Nothing more is heard, but whoever was heard is told what became of it: left without a
+    /// word, they would say it again. Only when the session is no longer driven.
+    pub async fn close(mut self) {
+        self.closing.send_replace(true);
+        while self.visits.join_next().await.is_some() {}
     }
 }
 
@@ -104,13 +116,23 @@ fn only_for_me(path: &Path) -> io::Result<()> {
 }
 
 /// A visitor may ask for several things, one after another.
-async fn receive(mut stream: UnixStream, desk: Arc<Desk>) -> io::Result<()> {
+async fn receive(
+    mut stream: UnixStream,
+    desk: Arc<Desk>,
+    mut closing: watch::Receiver<bool>,
+) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
     let mut reader = BufReader::new(reader);
     let mut line = String::new();
     loop {
         line.clear();
-        if (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).await? == 0 {
+        let mut limited = (&mut reader).take(LINE_BYTES_MAX);
+        let read = tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing) => 0,
+            read = limited.read_line(&mut line) => read?,
+        };
+        if read == 0 {
             return Ok(());
         }
         let reply = match serde_json::from_str(&line) {

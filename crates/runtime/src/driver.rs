@@ -241,6 +241,12 @@ impl Driver {
         Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now(), exit)))
     }
 
+    /// Lets the session go. Once this returns whoever listens has heard the end: a task that was
+    /// only told to stop would keep the feed open for as long as nobody lets it run.
+    pub async fn release(mut self) {
+        self.inflight.stop().await;
+    }
+
     fn close(&self, last: Line) -> Line {
         self.feed.lines(vec![last.clone()], self.safe);
         last

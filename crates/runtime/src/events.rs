@@ -29,6 +29,11 @@ use cast::Part;
 /// The version of the lines' words.
 const VERSION: u32 = 1;
 
+/// What a program that reads the lines can rely on: answers over standard input, runs that park
+/// and go on, pieces of what is being said, a line where a slow reader missed some, and asks that
+/// are still open told to whoever comes later.
+const CAPABILITIES: &[&str] = &["approvals.stdio", "approvals.park", "deltas", "gap", "asks"];
+
 /// Tells what happened in one session, entry by entry.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Teller {
@@ -65,6 +70,8 @@ struct Exchange {
     trouble: Option<Trouble>,
     /// Calls that somebody or something forbade: who, and what.
     denials: Vec<String>,
+    /// What somebody had to do without, first.
+    lacked: Option<Lack>,
 }
 
 /// Why main could not go on.
@@ -72,6 +79,15 @@ struct Exchange {
 enum Trouble {
     Model,
     Limit,
+}
+
+/// What could not be had, so that the answer may be less than was asked for.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Lack {
+    /// There was a question, and nobody to ask.
+    Answer,
+    /// One agent more than the request may lead to.
+    Agent,
 }
 
 /// One entry being told.
@@ -257,7 +273,7 @@ impl Teller {
             cwd: self.cwd.clone(),
             mode: self.mode,
             limits: self.limits.clone(),
-            capabilities: Vec::new(),
+            capabilities: CAPABILITIES.to_vec(),
             resumed,
             asks,
         };

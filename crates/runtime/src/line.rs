@@ -197,9 +197,9 @@ pub struct ToolFinished {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AskOpened {
     pub id: String,
-    pub kind: &'static str,
-    /// Whose answer is wanted: a person's, or that of the agent above.
+    /// Whose answer it waits for.
     pub to: AskTo,
+    pub kind: &'static str,
     pub summary: String,
     pub input: Option<Value>,
     pub options: Vec<String>,

@@ -116,6 +116,12 @@ impl Script {
         self.agents.keys().map(String::as_str).filter(|name| *name != ANYBODY)
     }
 
+    /// Whether it has words for an agent of this name.
+    #[must_use]
+    pub fn plays(&self, name: &str) -> bool {
+        self.agents.contains_key(name) || self.agents.contains_key(ANYBODY)
+    }
+
     /// Characters in one piece of a stream; never none.
     #[must_use]
     pub fn chunk(&self) -> usize {

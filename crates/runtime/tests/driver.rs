@@ -304,6 +304,41 @@ async fn numbers_have_no_gaps_and_the_run_ends_with_its_result() {
     }
 }
 
+/// Whoever prints waits for the end on a thread of its own, while nothing else runs here.
+#[tokio::test]
+async fn whoever_listens_hears_the_end_of_a_session_that_is_let_go() {
+    let yaml = "agents: {main: [{hang_ms: 600000, say: never}]}";
+    let script = Script::parse(Path::new("test.yaml"), yaml).unwrap();
+    let clock = Virtual(Instant::now());
+    let world = World { journal: Arc::new(Memory::default()), clock: Arc::new(clock) };
+    let mut driver = Driver::open("test", world).unwrap();
+    let mut reader = driver.subscribe();
+    for input in [Input::Configured(Box::new(config(&script))), Input::Said(message())] {
+        driver.take(input).unwrap();
+    }
+    let provider = Arc::new(Scripted::new(script, Arc::new(clock)));
+    let hands = Hands { provider, tools: Arc::new(Tools::default()) };
+    let under_way = async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = driver.run(&hands, Until::Rest) => panic!("{ended:?}"),
+        () = under_way => {}
+    }
+    driver.release().await;
+    // Every look is one poll, and nobody else gets a turn in between.
+    loop {
+        tokio::select! {
+            biased;
+            told = reader.next() => if told.is_none() { return },
+            () = std::future::ready(()) => panic!("somebody still holds on to the feed"),
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn dying_at_any_append_changes_nothing_but_a_restart() {
     for (name, yaml) in SCRIPTS {

@@ -157,8 +157,7 @@ impl Step<'_> {
             return Err(format!("{max} agents work for you already: wait for one to end"));
         }
         if self.session.tree.spawns >= limits.spawns_max {
-            let max = limits.spawns_max;
-            return Err(format!("spawn limit {max} for this request reached: use what you have"));
+            return Err(spawn_limit(limits.spawns_max));
         }
         if self.session.agents.len() >= AGENTS_CEILING {
             return Err("this session has too many agents: start a new one".into());
@@ -275,4 +274,10 @@ fn micro_usd(value: &Value) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
     let part: String = part.chars().chain("000000".chars()).take(6).collect();
     whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part.parse().ok()?)
+}
+
+/// What whoever wants one agent too many is told.
+#[must_use]
+pub fn spawn_limit(max: u32) -> String {
+    format!("spawn limit {max} for this request reached: use what you have")
 }

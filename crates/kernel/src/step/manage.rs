@@ -326,7 +326,7 @@ fn question(arguments: &Arguments) -> Result<(String, Vec<String>), String> {
 }
 
 /// What a question gets for an answer when nobody can give one.
-pub(super) const NOBODY_TO_ASK: &str = "nobody is there to ask: decide yourself or complete";
+pub const NOBODY_TO_ASK: &str = "nobody is there to ask: decide yourself or complete";
 
 /// `a/b` names `main/a/b` but not `main/xa/b`.
 fn is_path_of(path: &str, named: &str) -> bool {

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::{Folder, NEST, files, stderr, words};
+use crate::{Folder, NEST, PATIENCE, Watch, files, stderr, words};
 
 /// Waits for ever in the middle: the lead's second turn.
 fn slow() -> String {
@@ -150,6 +150,7 @@ fn a_run_under_way_can_be_watched_over_its_death_until_the_end() {
     // Followed beside the first process and into the next.
     let mut logs = folder.locum(&["logs", "helper-one", "-f", "--json"]);
     let mut logs = logs.stdout(Stdio::piped()).spawn().unwrap();
+    let _watch = Watch::over(logs.id(), PATIENCE);
     let said = BufReader::new(logs.stdout.take().unwrap()).lines();
     let mut said = said.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let known = so_far.as_array().unwrap();
@@ -173,6 +174,7 @@ fn following_ends_when_the_session_is_removed() {
     let known = folder.json(&["logs", "main"]).as_array().unwrap().len();
     let mut logs = folder.locum(&["logs", "main", "-f", "--json"]);
     let mut logs = logs.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watch = Watch::over(logs.id(), PATIENCE);
     let mut said = BufReader::new(logs.stdout.take().unwrap()).lines();
     assert_eq!(said.by_ref().take(known).count(), known, "main rests, and does not end");
     folder.text(&["sessions", "rm", "nest"]);

@@ -14,7 +14,7 @@ use crate::live::Feed;
 
 /// The version of what a snapshot holds. Changes whenever the session's or the teller's fields
 /// do; a snapshot of another version is not read, and everything is folded instead.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");
 
 /// Folding this many entries takes longer than reading a snapshot.
 const SNAPSHOT_EVERY: u32 = 1_000;

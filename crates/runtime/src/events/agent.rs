@@ -1,12 +1,12 @@
 //! What one agent does: births, turns, calls, words, ends.
 
 use locum_kernel::{
-    AgentId, CallId, Class, Deed, Failure, Key, Mode, Output, Pause, Purpose, Receipt, Reply, Seq,
-    Spawn, Time, Usage, Why, errand, limits,
+    AgentId, CallId, Class, Deed, Failure, Key, Mode, NOBODY_TO_ASK, Output, Pause, Purpose,
+    Receipt, Reply, Seq, Spawn, Time, Usage, Why, errand, limits, spawn_limit,
 };
 
 use super::cast::Doing;
-use super::{Teller, Telling, Trouble};
+use super::{Lack, Teller, Telling, Trouble};
 use crate::line::{
     AgentFinished, Body, CommandLine, FileLine, FloorReason, ReceiptLine, Status, ToolFinished, usd,
 };
@@ -244,6 +244,12 @@ impl Teller {
         if output.denied {
             let denial = format!("{}: {} {}", part.name.path, doing.name, doing.arguments);
             self.exchange.denials.push(denial);
+        }
+        if output.is_error && output.text == NOBODY_TO_ASK {
+            self.exchange.lacked.get_or_insert(Lack::Answer);
+        }
+        if output.is_error && output.text == spawn_limit(self.limits.spawns_max) {
+            self.exchange.lacked.get_or_insert(Lack::Agent);
         }
         let exit = output.deeds.iter().rev().find_map(|deed| match deed {
             Deed::Ran { exit, .. } => Some(*exit),

@@ -17,8 +17,8 @@ pub(super) fn opened(id: AskId, to: AskTo, kind: &AskKind) -> AskOpened {
     };
     AskOpened {
         id: id.to_string(),
-        kind: kind.word(),
         to,
+        kind: kind.word(),
         summary: summary(kind),
         input,
         options,

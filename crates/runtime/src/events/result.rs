@@ -2,7 +2,7 @@
 
 use locum_kernel::{AgentId, AskTo, Session, Time, view};
 
-use super::{Teller, Trouble};
+use super::{Lack, Teller, Trouble};
 use crate::clock::rfc3339;
 use crate::line::{AgentResult, Body, Line, RunResult, Status, usd};
 
@@ -20,7 +20,11 @@ impl Teller {
             None if asks => Status::NeedsInput,
             None if pending => Status::Parked,
             None if !self.exchange.denials.is_empty() => Status::Denied,
-            None => Status::Ok,
+            None => match self.exchange.lacked {
+                Some(Lack::Answer) => Status::NeedsInput,
+                Some(Lack::Agent) => Status::Limit,
+                None => Status::Ok,
+            },
         };
         self.closing(session, now, status, status.exit())
     }
@@ -63,6 +67,10 @@ impl Teller {
     pub(super) fn resume_line(&self, status: Status) -> String {
         let key = shell_word(&self.session);
         match status {
+            // The question is gone with the turn that asked it.
+            Status::NeedsInput if matches!(self.exchange.lacked, Some(Lack::Answer)) => {
+                format!("locum run \"the answer\" --resume {}", self.session)
+            }
             Status::Parked | Status::NeedsInput | Status::Cancelled | Status::Ok => {
                 format!("locum run --resume {key}")
             }

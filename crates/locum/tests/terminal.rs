@@ -1,0 +1,268 @@
+//! A run at a real terminal (one that `script` makes), and where there is none: what is drawn,
+//! what can be typed, and that nothing a model says is obeyed.
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+#[expect(dead_code, reason = "shared with tests that need other parts of it")]
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::json;
+use support::{Folder, PATIENCE, USER, Watch, example, stderr};
+
+/// A worker that takes a moment, then wants something; its words are not to be trusted.
+const HOSTILE: &str = r#"
+tools: {mend: {class: write, says: "mended", log: effects.log}}
+agents:
+  main:
+    - say: "Over \e[31mto\u202e you\u009b2J."
+      calls: [{spawn_agent: {agent: mender, message: "mend", label: left}}]
+    - calls: [{wait: {mode: all, timeout_s: 600}}]
+    - {say: "All \e]0;title\u0007\e[2Jis \u2066done\r.", repeat: true}
+  mender:
+    - hang_ms: 500
+      calls: [{mend: {path: "a\e[2J.txt"}}]
+    - say: "It said: {{last}}"
+"#;
+
+const QUESTION: &str = r#"
+agents:
+  main:
+    - calls: [{ask_user: {question: "Which colour?", options: [red, blue]}}]
+    - say: "It will be {{last}}"
+"#;
+
+/// A scout takes the floor, speaks and waits; a worker waits as well.
+const FLOOR: &str = r#"
+agents:
+  main:
+    - calls:
+        - spawn_agent: {agent: worker, message: "work", label: digger}
+        - use_agent: {agent: scout, message: "look"}
+    - say: "The scout: {{last}}"
+    - {say: "Nothing more.", repeat: true}
+  scout:
+    - {say: "Where to? ({{user}})", repeat: true}
+  worker:
+    - calls: [{ask_user: {question: "How deep?"}}]
+    - say: "Dug {{last}}"
+"#;
+
+/// What is typed at a terminal, and what is seen there.
+struct Terminal {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    seen: Vec<u8>,
+    /// How far the test has looked.
+    at: usize,
+    _watch: Watch,
+}
+
+impl Terminal {
+    /// None, and told so, where no terminal can be made.
+    fn start(folder: &Folder, arguments: &[&str]) -> Option<Terminal> {
+        let made = Command::new("script").arg("--version").output();
+        if !made.is_ok_and(|output| output.status.success()) {
+            eprintln!("SKIPPED: `script` is not installed; no terminal was tested");
+            return None;
+        }
+        let data = folder.data();
+        let words = [env!("CARGO_BIN_EXE_locum")].into_iter().chain(arguments.iter().copied());
+        let words = words.chain(["--data", data.to_str().unwrap()]);
+        let words: Vec<String> = words.map(|word| format!("'{word}'")).collect();
+        let command = format!("stty cols 100 rows 30; exec {}", words.join(" "));
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).current_dir(&folder.0).env("USER", USER);
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Some(Terminal {
+            stdin: child.stdin.take().unwrap(),
+            stdout: child.stdout.take().unwrap(),
+            seen: Vec::new(),
+            at: 0,
+            _watch: Watch::over(child.id(), PATIENCE),
+            child,
+        })
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen).replace("\r\n", "\n")
+    }
+
+    /// Looks on until these words are seen after those looked for before.
+    fn until(&mut self, words: &str) {
+        loop {
+            let text = self.text();
+            if let Some(found) = text.get(self.at..).and_then(|rest| rest.find(words)) {
+                self.at += found + words.len();
+                return;
+            }
+            assert!(self.look(), "{words:?} was not seen after {}: {text}", self.at);
+        }
+    }
+
+    fn look(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        let read = self.stdout.read(&mut bytes).unwrap_or(0);
+        self.seen.extend(&bytes[..read]);
+        read > 0
+    }
+
+    fn type_line(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").unwrap();
+    }
+
+    /// Everything that was seen until it ended, and how it ended.
+    fn end(mut self) -> (String, Option<i32>) {
+        while self.look() {}
+        (self.text(), self.child.wait().unwrap().code())
+    }
+}
+
+/// Nothing of what only a model could have written moves a cursor or turns a line around.
+fn assert_harmless(text: &str) {
+    for (at, _) in text.match_indices('\u{1b}') {
+        let rest = &text[at + 1..];
+        let ours = rest.strip_prefix('[').and_then(|rest| {
+            let rest = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
+            rest.chars().next()
+        });
+        // Up by so many lines, and away with what is below.
+        assert!(matches!(ours, Some('A' | 'J')), "{:?}", &text[at..]);
+        assert!(!rest.starts_with("[2J"), "{:?}", &text[at..]);
+    }
+    // The tree begins what it draws at the left edge; nothing else does.
+    let text = text.replace("\r\u{1b}", "\u{1b}");
+    for sign in ['\u{9b}', '\u{202e}', '\u{2066}', '\u{7}', '\r'] {
+        assert!(!text.contains(sign), "{sign:?} in {text:?}");
+    }
+}
+
+#[test]
+fn the_tree_is_drawn_and_a_typed_word_allows() {
+    let folder = Folder::new("tree");
+    let model = folder.script("script.yaml", HOSTILE);
+    let arguments = ["run", "go", "-m", &model, "-s", "s"];
+    let Some(mut terminal) = Terminal::start(&folder, &arguments) else { return };
+    terminal.until("  main child 0:0");
+    terminal.until("    left model 0:0");
+    // How many are in which state, for how long, for how much; a price nobody knows is no price.
+    terminal.until("1 child · 1 model · 0:0");
+    terminal.until(" · $?\n");
+    terminal.until("main/left: mend {\"path\":\"a");
+    terminal.until("    y once · a this agent · f its siblings too · p always · n [why]\n");
+    terminal.type_line("perhaps");
+    terminal.until("waits for y or n [why]");
+    // An empty line grants nothing.
+    terminal.type_line("");
+    terminal.type_line("y");
+    terminal.until(" allow by ann\n");
+    terminal.until("main/left: It said: mended\n");
+    terminal.until("main: All is done.\n");
+    let (text, exit) = terminal.end();
+    assert_eq!(exit, Some(0), "{text}");
+    assert!(text.contains("main: Over to you.\n"), "{text}");
+    assert_eq!(text.matches("All is done.").count(), 1, "what was just said is not said twice");
+    assert!(text.contains("\u{1b}[3A\u{1b}[J"), "it was never drawn anew: {text}");
+    assert_harmless(&text);
+    assert_eq!(folder.read("effects.log").lines().count(), 1);
+}
+
+#[test]
+fn what_was_open_is_shown_to_whoever_resumes() {
+    let folder = Folder::new("resumed");
+    let model = folder.script("script.yaml", HOSTILE);
+    let parked = ["run", "go", "-m", &model, "-s", "s", "--approvals", "park"];
+    assert_eq!(folder.output(&parked).status.code(), Some(10));
+    let hint = "    y once · a this agent · f its siblings too · p always · n [why]\n";
+    for (flags, answer, exit) in [(&["--plain"][..], None, 10), (&[], Some("n not now"), 3)] {
+        let mut arguments = vec!["run", "--resume", "s"];
+        arguments.extend(flags);
+        if answer.is_none() {
+            arguments.extend(["--approvals", "park"]);
+        }
+        let Some(mut terminal) = Terminal::start(&folder, &arguments) else { return };
+        terminal.until("main/left: ");
+        terminal.until("mend {\"path\":\"a");
+        if let Some(answer) = answer {
+            terminal.until(hint);
+            terminal.type_line(answer);
+            terminal.until(" deny by ann\n");
+            terminal.until("denied by ann: not now");
+        }
+        let (text, ended) = terminal.end();
+        assert_eq!(ended, Some(exit), "{text}");
+        assert_harmless(&text);
+    }
+}
+
+#[test]
+fn an_option_is_picked_by_its_number() {
+    for (flags, cursor) in [(&[][..], true), (&["--plain"], false)] {
+        let folder = Folder::new(&format!("option{cursor}"));
+        let model = folder.script("script.yaml", QUESTION);
+        let mut arguments = vec!["run", "go", "-m", &model];
+        arguments.extend(flags);
+        let Some(mut terminal) = Terminal::start(&folder, &arguments) else { return };
+        // Plainly, too, it is shown before anything else happens.
+        terminal.until("Which colour?");
+        terminal.until("    1 red · 2 blue\n");
+        terminal.type_line("2");
+        terminal.until(" by ann");
+        terminal.until("It will be blue\n");
+        let (text, exit) = terminal.end();
+        assert_eq!(exit, Some(0), "{text}");
+        assert_eq!(text.contains('\u{1b}'), cursor, "{text:?}");
+    }
+}
+
+#[test]
+fn the_floor_is_left_and_one_agent_spoken_to() {
+    let folder = Folder::new("floor");
+    let model = folder.script("script.yaml", FLOOR);
+    let Some(mut terminal) = Terminal::start(&folder, &["run", "go", "-m", &model, "-s", "s"])
+    else {
+        return;
+    };
+    terminal.until("main/scout: Where to? (look)\n");
+    terminal.type_line("@nobody hello");
+    terminal.until("there is no agent \"nobody\"");
+    terminal.type_line("/nothing");
+    terminal.until("/nothing is not known");
+    terminal.type_line("@scout north");
+    terminal.until("main/scout: Where to? (north)\n");
+    terminal.type_line("/back");
+    terminal.until("main/scout cancelled");
+    terminal.until("main: The scout: cancelled by user\n");
+    terminal.type_line("@digger two feet");
+    terminal.until("main/digger: Dug two feet\n");
+    let (text, exit) = terminal.end();
+    assert_eq!(exit, Some(0), "{text}");
+    let agents = folder.json(&["agents", "-s", "s"]);
+    let states = agents.as_array().unwrap().iter().map(|agent| &agent["state"]);
+    assert_eq!(states.collect::<Vec<_>>(), [&json!("done"), &json!("done"), &json!("cancelled")]);
+}
+
+#[test]
+fn where_there_is_no_terminal_nothing_moves_a_cursor() {
+    let folder = Folder::new("nowhere");
+    let model = folder.script("script.yaml", HOSTILE);
+    for flags in [&[][..], &["--plain"]] {
+        let mut arguments = vec!["run", "go", "-m", &model];
+        arguments.extend(flags);
+        arguments.extend(["--allow", "mend"]);
+        let output = folder.output(&arguments);
+        assert_eq!(output.stdout, b"All is done.\n");
+        let told = stderr(&output);
+        assert_eq!(told, "main: Over to you.\nmain/left: It said: mended\n");
+    }
+    let model = example("approval.yaml");
+    let output = folder.output(&["run", "document it", "-m", &model, "--approvals", "park"]);
+    assert_eq!(output.status.code(), Some(10));
+    let told = stderr(&output);
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    assert!(told.contains("main/auth research: (approval q"), "{told}");
+    // Nobody can type here.
+    assert!(!told.contains("y once"), "{told}");
+}
