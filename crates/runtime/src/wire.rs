@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (what every wire shares), `http`
 //! (requests, statuses, time limits), `sse` (bytes to events), `history` (requests without
-//! encoding everything again), `after` (when to come back),
+//! encoding everything again), `words` (what all say alike), `after` (when to come back),
 //! `decode` (a recorded stream, read without a model), then a folder for each wire's own words.
 
 mod after;
@@ -10,9 +10,11 @@ pub(crate) mod anthropic;
 mod decode;
 pub(crate) mod history;
 mod http;
+pub(crate) mod responses;
 pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
+pub(crate) mod words;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use crate::schema::{BuiltIn, Describe};
 
 use anthropic::Messages;
 use http::Http;
+use responses::Responses;
 use sse::{Event, Splitter, Stop};
 
 pub use decode::{Decoded, DecodedCall, decode};
@@ -65,15 +68,17 @@ pub(crate) enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireName {
     Anthropic,
+    OpenAiResponses,
 }
 
 impl WireName {
-    pub const ALL: [WireName; 1] = [WireName::Anthropic];
+    pub const ALL: [WireName; 2] = [WireName::Anthropic, WireName::OpenAiResponses];
 
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             WireName::Anthropic => "anthropic",
+            WireName::OpenAiResponses => "openai-responses",
         }
     }
 }
@@ -87,6 +92,7 @@ pub fn provider(
     let http = Arc::new(Http::new(settings, clock)?);
     Ok(match wire {
         WireName::Anthropic => Arc::new(Online { http, wire: Messages::new(settings) }),
+        WireName::OpenAiResponses => Arc::new(Online { http, wire: Responses::new(settings) }),
     })
 }
 
@@ -147,15 +153,18 @@ impl<D: Decoder> Reading<D> {
         self.decoder.is_done()
     }
 
-    /// Nothing more will come.
-    pub(crate) fn finish(mut self) -> Result<Reply, Failure> {
-        let rest = self.splitter.finish(|event| self.decoder.event(event));
-        match rest {
-            // Half an event is no event, and that the answer stops there is said below.
+    /// Nothing more will come: what the last line says counts, though it was not ended.
+    pub(crate) fn end(&mut self) -> Result<(), Failure> {
+        match self.splitter.finish(|event| self.decoder.event(event)) {
+            // Half an event is no event, and that the answer stops there is said by `finish`.
             Err(Stop::Reader(Failure { kind: FailureKind::Malformed, .. }) | Stop::TooLong)
-            | Ok(()) => {}
-            Err(Stop::Reader(failure)) => return Err(failure),
+            | Ok(()) => Ok(()),
+            Err(Stop::Reader(failure)) => Err(failure),
         }
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Reply, Failure> {
+        self.end()?;
         if self.bytes > 0 && !self.decoder.has_begun() {
             return Err(malformed("what came back is no answer of a model"));
         }

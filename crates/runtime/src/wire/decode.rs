@@ -5,8 +5,7 @@ use locum_kernel::{Failure, Reply, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::anthropic::stream::Stream;
-use super::{Decoder, Framing, Reading, WireName};
+use super::{Decoder, Framing, Reading, WireName, anthropic, responses};
 use crate::live::Live;
 
 /// What a stream says, whole or as far as it goes.
@@ -31,7 +30,12 @@ pub struct DecodedCall {
 /// Reads a stream as it was recorded: raw, or one JSON event per line.
 pub fn decode(wire: WireName, bytes: &[u8]) -> (Decoded, Result<Reply, Failure>) {
     match wire {
-        WireName::Anthropic => read(Stream::new(Live::nobody()), Framing::Events, bytes),
+        WireName::Anthropic => {
+            read(anthropic::stream::Stream::new(Live::nobody()), Framing::Events, bytes)
+        }
+        WireName::OpenAiResponses => {
+            read(responses::stream::Stream::new(Live::nobody()), Framing::Events, bytes)
+        }
     }
 }
 
@@ -43,7 +47,7 @@ fn read<D: Decoder>(
     // Some record only the events, without what the wire puts around them.
     let bare = bytes.trim_ascii_start().first() == Some(&b'{');
     let mut reading = Reading::new(decoder, if bare { Framing::Lines } else { framing });
-    let fed = reading.feed(bytes);
+    let fed = reading.feed(bytes).and_then(|()| reading.end());
     let so_far = reading.decoded();
     (so_far, fed.and_then(|()| reading.finish()))
 }

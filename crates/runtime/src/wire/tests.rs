@@ -2,6 +2,9 @@
 
 mod http;
 mod request;
+mod responses_odd;
+mod responses_request;
+mod responses_stream;
 mod stream;
 
 use std::sync::Arc;

@@ -7,19 +7,16 @@
 
 use std::sync::Arc;
 
-use locum_kernel::{Body, CallId, Line, Note, Output, Purpose, Reply, Seq, Source};
+use locum_kernel::{Body, CallId, Line, Note, Output, Purpose, Reply, Seq};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::provider::Asked;
 use crate::schema::Describe;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::words::{SUMMARISE, label, model_name, system, valid_name, whole_at};
 
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
-
-const SUMMARISE: &str = "Summarise this conversation so far, for yourself: it will stand for \
-everything above. Keep the task, what was decided and why, what was done and found out (with \
-names, paths and numbers), what is still open and what comes next. Write only the summary.";
 
 /// Longest tool name the provider takes.
 const NAME_BYTES_MAX: usize = 128;
@@ -115,8 +112,7 @@ impl Encoding for Builder {
     fn head(&self, asked: &Asked, into: &mut Vec<u8>) {
         let request = &asked.request;
         into.extend_from_slice(br#"{"model":"#);
-        let model = request.model.split_once('/').map_or(&*request.model, |(_, name)| name);
-        put(into, model);
+        put(into, model_name(asked));
         into.extend_from_slice(br#","max_tokens":"#);
         put(into, &self.max_tokens);
         into.extend_from_slice(br#","stream":true"#);
@@ -155,35 +151,11 @@ impl Builder {
     }
 }
 
-/// Named after its definition, so that all agents of one definition share what the provider
-/// remembers of it.
-fn system(asked: &Asked) -> String {
-    let request = &asked.request;
-    let mut text = format!("You are {:?}, an agent of locum.", asked.definition);
-    if !request.instructions.trim().is_empty() {
-        text.push_str("\n\n");
-        text.push_str(&request.instructions);
-    }
-    if !request.catalogue.is_empty() {
-        text.push_str("\n\nWho can be called:");
-        for row in &request.catalogue {
-            text.push_str("\n- ");
-            text.push_str(row);
-        }
-    }
-    text
-}
-
 fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
     let mut said = false;
     for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
         said = true;
-        let label = match &note.source {
-            Source::Brief | Source::Person { .. } => None,
-            Source::Parent => Some("[from your parent] ".to_owned()),
-            Source::Child(child) => Some(format!("[from {child}] ")),
-            Source::Runtime => Some("[from locum] ".to_owned()),
-        };
+        let label = label(note);
         match (label, &note.handle) {
             (None, None) => write_text(into, pen, Role::User, &note.text),
             (label, handle) => {
@@ -220,7 +192,7 @@ fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
             into.extend_from_slice(br#"{"type":"tool_use","id":"#);
             put(into, &CallId { turn: seq, index }.to_string());
             into.extend_from_slice(br#","name":"#);
-            put(into, &valid_name(&call.name));
+            put(into, &valid_name(&call.name, NAME_BYTES_MAX));
             into.extend_from_slice(br#","input":"#);
             if call.arguments.is_object() {
                 put(into, &call.arguments);
@@ -252,18 +224,6 @@ fn result(call: CallId, output: &Output, into: &mut Vec<u8>) {
         into.extend_from_slice(br#","is_error":true"#);
     }
     into.push(b'}');
-}
-
-fn whole_at(handle: &str) -> String {
-    format!("\n[cut; the whole text is kept as {handle}]")
-}
-
-/// A model may call what no tool could be named; the provider still wants a name it would take.
-fn valid_name(name: &str) -> String {
-    let valid = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
-    let name = name.chars().take(NAME_BYTES_MAX);
-    let name: String = name.map(|sign| if valid(sign) { sign } else { '_' }).collect();
-    if name.is_empty() { "_".into() } else { name }
 }
 
 fn write_text(into: &mut Vec<u8>, pen: &mut Pen, role: Role, text: &str) {

@@ -342,13 +342,13 @@ fn expected_failure(name: &str) -> Option<FailureKind> {
     failures.iter().find(|(part, _)| name.contains(part)).map(|(_, kind)| *kind)
 }
 
-fn corpus() -> Option<PathBuf> {
+pub(super) fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     let named = std::env::var_os("LOCUM_CORPUS").map(PathBuf::from);
     named.or(Some(beside)).map(|root| root.join("sse")).filter(|root| root.is_dir())
 }
 
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(super) fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() { walk(&path, files) } else { files.push(path) }
@@ -356,7 +356,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// The streams in a file: raw, one event a line, or inside a recording.
-fn streams(file: &Path) -> Vec<String> {
+pub(super) fn streams(file: &Path) -> Vec<String> {
     let name = file.to_string_lossy();
     let Ok(text) = fs::read_to_string(file) else { return Vec::new() };
     if name.ends_with(".chunks.txt") {
