@@ -6,6 +6,7 @@ use std::path::Path;
 
 use locum_kernel::Unfoldable;
 use locum_runtime::clock::rfc3339;
+use locum_runtime::wire::PRESETS;
 use locum_runtime::{driver, script};
 
 use crate::look::text::quote;
@@ -74,10 +75,12 @@ impl Complaint {
         } else {
             format!("There is no model {model:?}.")
         };
+        let others: Vec<String> = PRESETS.iter().map(|it| format!("{}/", it.name)).collect();
+        let others = others.join(", ");
         Complaint {
             code: "E102",
             what,
-            cause: "A model is demo, script:FILE or anthropic/NAME so far.".into(),
+            cause: format!("A model is demo, script:FILE or anthropic/NAME, or NAME at {others}."),
             next: "locum run \"text\" -m script:FILE".into(),
             exit: USAGE,
         }
@@ -121,6 +124,16 @@ impl Complaint {
             cause: error.to_string(),
             next: "locum script-server FILE --listen 127.0.0.1:0".into(),
             exit: NETWORK,
+        }
+    }
+
+    pub(crate) fn recording(file: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E115",
+            what: format!("The recording {} cannot be read.", file.display()),
+            cause: error.to_string(),
+            next: format!("ls -l {}", file.display()),
+            exit: USAGE,
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use locum_kernel::{PolicyMode, Rule, RuleKind};
+use locum_runtime::wire::WireName;
 
 use crate::rule;
 
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Look(Look),
     /// Serves a scripted model to other programs, in the words of real providers
     ScriptServer(ScriptServer),
+    /// Reads a recorded stream of a provider and prints what it says, as one JSON object
+    Decode(Decode),
     /// A tour over the real engine: no key, no network, nothing changed
     Demo(Demo),
     /// Prints the version
@@ -51,7 +54,7 @@ pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
     #[arg(required_unless_present_any = ["resume", "again"])]
     pub(crate) text: Option<String>,
-    /// Who answers: `demo`, `script:FILE` or `anthropic/NAME` [default with --resume: as before]
+    /// Who answers: `demo`, `script:FILE` or `PROVIDER/NAME` [default with --resume: as before]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Start from this agent instead of main
@@ -132,6 +135,23 @@ pub(crate) struct ScriptServer {
     /// Where to listen; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub(crate) listen: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Decode {
+    /// How the provider speaks
+    #[arg(long, value_name = "NAME", value_parser = wire)]
+    pub(crate) wire: WireName,
+    /// Server-sent events as they came, or one JSON event per line; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+fn wire(word: &str) -> Result<WireName, String> {
+    WireName::named(word).ok_or_else(|| {
+        let all: Vec<&str> = WireName::ALL.iter().map(|wire| wire.word()).collect();
+        format!("a wire is one of {}", all.join(", "))
+    })
 }
 
 /// Who is asked.

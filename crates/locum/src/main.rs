@@ -8,6 +8,7 @@ mod act;
 mod address;
 mod complaint;
 mod data;
+mod decode;
 mod demo;
 mod flags;
 mod look;
@@ -60,6 +61,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::Act(act) => act::act(act, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::ScriptServer(server) => serve_script::serve(server),
+        Command::Decode(it) => decode::decode(it),
         Command::Demo(demo) => demo::demo(demo, flags.data.as_deref(), flags.plain),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use locum_runtime::clock::Clock;
 use locum_runtime::provider::Provider;
 use locum_runtime::script::{Script, Scripted};
-use locum_runtime::wire::{self, BadAddress, Key, Settings, WireName};
+use locum_runtime::wire::{self, BadAddress, Key, Preset, Settings, WireName};
 
 use crate::complaint::Complaint;
 use crate::demo;
@@ -30,6 +30,10 @@ pub(crate) fn choose(model: &str, clock: &Arc<dyn Clock>) -> Result<Chosen, Comp
     }
     match model.split_once('/') {
         Some(("anthropic", name)) if !name.is_empty() => anthropic(Arc::clone(clock)),
+        Some((provider, name)) if !name.is_empty() => {
+            let preset = Preset::named(provider).ok_or_else(|| Complaint::model(model))?;
+            compatible(preset, Arc::clone(clock))
+        }
         Some(_) | None => Err(Complaint::model(model)),
     }
 }
@@ -49,6 +53,22 @@ fn anthropic(clock: Arc<dyn Clock>) -> Result<Chosen, Complaint> {
     let provider = wire::provider(WireName::Anthropic, &settings, clock);
     let provider = provider.map_err(|error| bad_address("ANTHROPIC", &error))?;
     Ok(Chosen { provider, script: None })
+}
+
+/// One of those who speak the chat wire.
+fn compatible(preset: &Preset, clock: Arc<dyn Clock>) -> Result<Chosen, Complaint> {
+    let provider = preset.name.to_ascii_uppercase().replace('.', "_");
+    let key = match preset.keys.iter().find_map(|name| set(name)) {
+        Some(key) => key,
+        // Who is on this machine may want one all the same.
+        None if preset.keys.is_empty() => set(&format!("{provider}_API_KEY")).unwrap_or_default(),
+        None => return Err(Complaint::no_key(preset.keys[0])),
+    };
+    let base = set(&format!("{provider}_BASE_URL"));
+    let settings = Settings::new(base.as_deref().unwrap_or(preset.base_url), Key::new(key));
+    let made = wire::compatible(preset, &settings, clock);
+    let made = made.map_err(|error| bad_address(&provider, &error))?;
+    Ok(Chosen { provider: made, script: None })
 }
 
 fn set(name: &str) -> Option<String> {

@@ -7,6 +7,7 @@
 
 mod after;
 pub(crate) mod anthropic;
+pub(crate) mod chat;
 mod decode;
 pub(crate) mod history;
 mod http;
@@ -28,10 +29,13 @@ use crate::provider::{Asked, Provider, Task};
 use crate::schema::{BuiltIn, Describe};
 
 use anthropic::Messages;
+use chat::Chat;
+use chat::presets::dialect_at;
 use http::Http;
 use responses::Responses;
 use sse::{Event, Splitter, Stop};
 
+pub use chat::presets::{PRESETS, Preset};
 pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
 
@@ -52,6 +56,11 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
         Framing::Events
     }
 
+    /// Takes an answer that is one JSON value, where a stream was asked for.
+    fn takes_whole(&self) -> bool {
+        false
+    }
+
     fn meaning(&self) -> Meaning;
 }
 
@@ -62,23 +71,33 @@ pub(crate) enum Framing {
     Events,
     /// One JSON value per line.
     Lines,
+    /// One JSON value, in however many lines.
+    Whole,
 }
 
 /// A wire by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireName {
     Anthropic,
+    OpenAiChat,
     OpenAiResponses,
 }
 
 impl WireName {
-    pub const ALL: [WireName; 2] = [WireName::Anthropic, WireName::OpenAiResponses];
+    pub const ALL: [WireName; 3] =
+        [WireName::Anthropic, WireName::OpenAiChat, WireName::OpenAiResponses];
+
+    #[must_use]
+    pub fn named(word: &str) -> Option<WireName> {
+        WireName::ALL.into_iter().find(|wire| wire.word() == word)
+    }
 
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             WireName::Anthropic => "anthropic",
             WireName::OpenAiResponses => "openai-responses",
+            WireName::OpenAiChat => "openai-chat",
         }
     }
 }
@@ -93,7 +112,21 @@ pub fn provider(
     Ok(match wire {
         WireName::Anthropic => Arc::new(Online { http, wire: Messages::new(settings) }),
         WireName::OpenAiResponses => Arc::new(Online { http, wire: Responses::new(settings) }),
+        WireName::OpenAiChat => {
+            let dialect = dialect_at(&settings.base_url);
+            Arc::new(Online { http, wire: Chat::new(settings, dialect) })
+        }
     })
+}
+
+/// Models behind the chat wire, spoken as one known by name speaks it, wherever that is.
+pub fn compatible(
+    preset: &Preset,
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Provider>, BadAddress> {
+    let http = Arc::new(Http::new(settings, clock)?);
+    Ok(Arc::new(Online { http, wire: Chat::new(settings, preset.dialect) }))
 }
 
 /// Puts an answer together from the events of one response.
@@ -130,6 +163,11 @@ pub(crate) struct Reading<D> {
 impl<D: Decoder> Reading<D> {
     pub(crate) fn new(decoder: D, framing: Framing) -> Reading<D> {
         Reading { splitter: Splitter::new(framing), decoder, bytes: 0 }
+    }
+
+    /// The same, for an answer that turned out to be one JSON value.
+    pub(crate) fn of_whole(self) -> Reading<D> {
+        Reading::new(self.decoder, Framing::Whole)
     }
 
     pub(crate) fn decoded(&self) -> Decoded {
@@ -216,6 +254,7 @@ impl<W: Wire> Provider for Online<W> {
             path: wire.path(&asked),
             headers: wire.headers(http.key()),
             body: wire.body(&asked),
+            takes_whole: wire.takes_whole(),
             meaning: wire.meaning(),
         };
         let reading = Reading::new(wire.stream(live), wire.framing());
@@ -228,6 +267,7 @@ pub(crate) struct Question {
     path: String,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
+    takes_whole: bool,
     meaning: Meaning,
 }
 

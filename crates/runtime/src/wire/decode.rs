@@ -5,6 +5,8 @@ use locum_kernel::{Failure, Reply, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::chat::presets::Dialect;
+use super::chat::stream::{Ending, Stream as Completion};
 use super::{Decoder, Framing, Reading, WireName, anthropic, responses};
 use crate::live::Live;
 
@@ -36,6 +38,13 @@ pub fn decode(wire: WireName, bytes: &[u8]) -> (Decoded, Result<Reply, Failure>)
         WireName::OpenAiResponses => {
             read(responses::stream::Stream::new(Live::nobody()), Framing::Events, bytes)
         }
+        WireName::OpenAiChat => {
+            // The mark that ends a stream is no event: where only events were recorded it is
+            // missing, where all bytes were it is the only sign that they are all.
+            let ending = if is_bare(bytes) { Ending::Clean } else { Ending::Marked };
+            let decoder = Completion::new(Live::nobody(), Dialect::PLAIN, ending);
+            read(decoder, Framing::Events, bytes)
+        }
     }
 }
 
@@ -44,10 +53,14 @@ fn read<D: Decoder>(
     framing: Framing,
     bytes: &[u8],
 ) -> (Decoded, Result<Reply, Failure>) {
-    // Some record only the events, without what the wire puts around them.
-    let bare = bytes.trim_ascii_start().first() == Some(&b'{');
-    let mut reading = Reading::new(decoder, if bare { Framing::Lines } else { framing });
+    let framing = if is_bare(bytes) { Framing::Lines } else { framing };
+    let mut reading = Reading::new(decoder, framing);
     let fed = reading.feed(bytes).and_then(|()| reading.end());
     let so_far = reading.decoded();
     (so_far, fed.and_then(|()| reading.finish()))
+}
+
+/// Some record only the events, without what the wire puts around them.
+fn is_bare(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'{')
 }

@@ -121,9 +121,9 @@ impl Http {
     pub(super) async fn ask<D: Decoder>(
         &self,
         question: Question,
-        reading: Reading<D>,
+        mut reading: Reading<D>,
     ) -> Result<Reply, Failure> {
-        let Question { path, headers, body, meaning } = question;
+        let Question { path, headers, body, takes_whole, meaning } = question;
         let mut request = self.client()?.post(self.url(&path)?).body(body);
         let mut map = HeaderMap::with_capacity(headers.len() + 1);
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -136,8 +136,12 @@ impl Http {
         request = request.headers(map);
         let sent = tokio::time::timeout(self.idle, request.send()).await;
         let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
-        if response.status().as_u16() != 200 || !may_be_stream(&response) {
+        let whole = takes_whole && is(&response, "application/json");
+        if response.status().as_u16() != 200 || !(whole || may_be_stream(&response)) {
             return Err(self.refused(response, &meaning).await);
+        }
+        if whole {
+            reading = reading.of_whole();
         }
         self.read(response, reading).await.map_err(|failure| self.without_key(failure))
     }
@@ -226,8 +230,12 @@ impl Http {
 
 /// Some proxies say nothing about what they pass on; what they say otherwise is believed.
 fn may_be_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_none_or(|kind| !["text/html", "application/json"].iter().any(|it| kind.starts_with(it)))
+    !["text/html", "application/json"].iter().any(|kind| is(response, kind))
+}
+
+fn is(response: &Response, kind: &str) -> bool {
+    let told = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    told.is_some_and(|told| told.starts_with(kind))
 }
 
 /// An error with everything behind it. Never the address: it may carry a password.

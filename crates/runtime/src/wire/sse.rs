@@ -66,6 +66,9 @@ impl Splitter {
         chunk: &[u8],
         mut show: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
+        if self.framing == Framing::Whole {
+            return self.hold_line(chunk);
+        }
         let mut rest = chunk;
         // Data of the event under way that still lies in this chunk.
         let mut here: Option<&[u8]> = None;
@@ -119,7 +122,7 @@ impl Splitter {
         here: &mut Option<&'c [u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
-        if self.framing == Framing::Lines {
+        if self.framing != Framing::Events {
             return show_line(line, show);
         }
         let field = field(line);
@@ -140,7 +143,7 @@ impl Splitter {
         here: &mut Option<&[u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
-        if self.framing == Framing::Lines {
+        if self.framing != Framing::Events {
             return show_line(line, show);
         }
         self.take_field(field(line), here, show)

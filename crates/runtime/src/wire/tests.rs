@@ -1,5 +1,9 @@
 //! The wire against streams and servers that behave, and more that do not.
 
+mod chat_fashion;
+mod chat_http;
+mod chat_request;
+mod chat_stream;
 mod http;
 mod request;
 mod responses_odd;

@@ -1,16 +1,24 @@
-//! Words every wire puts to a model the same way, however each spells a message.
+//! What every wire tells a model in the same words, whatever they are packed in.
+
+use std::borrow::Cow;
 
 use locum_kernel::{Note, Source};
+use serde::Serialize;
 
 use crate::provider::Asked;
 
-/// What a model is asked when the history is about to be replaced.
 pub(crate) const SUMMARISE: &str = "Summarise this conversation so far, for yourself: it will \
 stand for everything above. Keep the task, what was decided and why, what was done and found out \
 (with names, paths and numbers), what is still open and what comes next. Write only the summary.";
 
-/// The system text. Named after its definition, so that all agents of one definition share what
-/// the provider remembers of it.
+/// Said when nobody else has the last word.
+pub(crate) const GO_ON: &str = "Go on.";
+pub(crate) const NOTHING: &str = "(nothing)";
+/// Nobody speaks before the user does.
+pub(crate) const LEFT_OUT: &str = "(what came before is left out)";
+
+/// Named after its definition, so that all agents of one definition share what the provider
+/// remembers of it.
 pub(crate) fn system(asked: &Asked) -> String {
     let request = &asked.request;
     let mut text = format!("You are {:?}, an agent of locum.", asked.definition);
@@ -28,31 +36,46 @@ pub(crate) fn system(asked: &Asked) -> String {
     text
 }
 
-/// Who a note is from, if it is not the person or the task itself.
-pub(crate) fn label(note: &Note) -> Option<String> {
-    match &note.source {
+/// The name of a model without that of its provider.
+pub(crate) fn model(asked: &Asked) -> &str {
+    let model = &asked.request.model;
+    model.split_once('/').map_or(model, |(_, name)| name)
+}
+
+pub(crate) fn summary(text: &str) -> String {
+    format!("[summary of what came before]\n{text}")
+}
+
+/// A note with who says it, if it is not the user.
+pub(crate) fn note(note: &Note) -> Cow<'_, str> {
+    let label = match &note.source {
         Source::Brief | Source::Person { .. } => None,
         Source::Parent => Some("[from your parent] ".to_owned()),
         Source::Child(child) => Some(format!("[from {child}] ")),
         Source::Runtime => Some("[from locum] ".to_owned()),
+    };
+    match (label, &note.handle) {
+        (None, None) => Cow::Borrowed(&note.text),
+        (label, handle) => {
+            let whole = handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
+            Cow::Owned(format!("{}{}{whole}", label.unwrap_or_default(), note.text))
+        }
     }
 }
 
-/// Where the rest of a text is.
 pub(crate) fn whole_at(handle: &str) -> String {
     format!("\n[cut; the whole text is kept as {handle}]")
 }
 
-/// The model's name without its provider's.
-pub(crate) fn model_name(asked: &Asked) -> &str {
-    let model = &*asked.request.model;
-    model.split_once('/').map_or(model, |(_, name)| name)
+/// A model may call what no tool could be named; the provider still wants a name it would take.
+pub(crate) fn valid_name(name: &str, max: usize) -> String {
+    let valid = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
+    let name: String =
+        name.chars().take(max).map(|sign| if valid(sign) { sign } else { '_' }).collect();
+    if name.is_empty() { "_".into() } else { name }
 }
 
-/// A model may call what no tool could be named; the provider still wants a name it would take.
-pub(crate) fn valid_name(name: &str, bytes_max: usize) -> String {
-    let valid = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
-    let name = name.chars().take(bytes_max);
-    let name: String = name.map(|sign| if valid(sign) { sign } else { '_' }).collect();
-    if name.is_empty() { "_".into() } else { name }
+/// Values of ours always encode, and memory takes whatever is written to it.
+pub(crate) fn put<T: Serialize + ?Sized>(into: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(into, value);
 }

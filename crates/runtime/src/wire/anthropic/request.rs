@@ -8,13 +8,12 @@
 use std::sync::Arc;
 
 use locum_kernel::{Body, CallId, Line, Note, Output, Purpose, Reply, Seq};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::provider::Asked;
 use crate::schema::Describe;
 use crate::wire::history::{Encoding, Histories, Written};
-use crate::wire::words::{SUMMARISE, label, model_name, system, valid_name, whole_at};
+use crate::wire::words::{self, put};
 
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
@@ -87,11 +86,11 @@ fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
     let request = &asked.request;
     let (summarise, tail) = match request.purpose {
         Purpose::Answer => (None, r"]}"),
-        Purpose::Summary { .. } => (Some(SUMMARISE), r#"],"tool_choice":{"type":"none"}}"#),
+        Purpose::Summary { .. } => (Some(words::SUMMARISE), r#"],"tool_choice":{"type":"none"}}"#),
     };
     let mut said: Vec<&str> = request.now.as_deref().into_iter().chain(summarise).collect();
     if said.is_empty() && written.pen.role != Some(Role::User) {
-        said.push("Go on.");
+        said.push(words::GO_ON);
     }
     let mut last = Vec::new();
     // The pen only has to know where the history stopped.
@@ -112,7 +111,7 @@ impl Encoding for Builder {
     fn head(&self, asked: &Asked, into: &mut Vec<u8>) {
         let request = &asked.request;
         into.extend_from_slice(br#"{"model":"#);
-        put(into, model_name(asked));
+        put(into, words::model(asked));
         into.extend_from_slice(br#","max_tokens":"#);
         put(into, &self.max_tokens);
         into.extend_from_slice(br#","stream":true"#);
@@ -122,7 +121,7 @@ impl Encoding for Builder {
             put(into, &tools);
         }
         into.extend_from_slice(br#","system":[{"type":"text","text":"#);
-        put(into, &system(asked));
+        put(into, &words::system(asked));
         into.extend_from_slice(MARK);
         into.extend_from_slice(br#"}],"messages":["#);
     }
@@ -137,8 +136,7 @@ impl Encoding for Builder {
                 }
             }
             Body::Summary(text) => {
-                let text = format!("[summary of what came before]\n{text}");
-                write_text(into, pen, Role::User, &text);
+                write_text(into, pen, Role::User, &words::summary(text));
             }
         }
     }
@@ -155,25 +153,17 @@ fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
     let mut said = false;
     for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
         said = true;
-        let label = label(note);
-        match (label, &note.handle) {
-            (None, None) => write_text(into, pen, Role::User, &note.text),
-            (label, handle) => {
-                let whole = handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
-                let text = format!("{}{}{whole}", label.unwrap_or_default(), note.text);
-                write_text(into, pen, Role::User, &text);
-            }
-        }
+        write_text(into, pen, Role::User, &words::note(note));
     }
     if !said {
-        write_text(into, pen, Role::User, "(nothing)");
+        write_text(into, pen, Role::User, words::NOTHING);
     }
 }
 
 fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
     // Nobody speaks before the user does.
     if pen.role.is_none() {
-        write_text(into, pen, Role::User, "(what came before is left out)");
+        write_text(into, pen, Role::User, words::LEFT_OUT);
     }
     for reasoning in reply.reasoning.iter().filter_map(Value::as_array).flatten() {
         // What another provider's model thought means nothing to this one.
@@ -185,14 +175,14 @@ fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
     if !reply.text.trim().is_empty() {
         write_text(into, pen, Role::Assistant, &reply.text);
     } else if reply.calls.is_empty() {
-        write_text(into, pen, Role::Assistant, "(nothing)");
+        write_text(into, pen, Role::Assistant, words::NOTHING);
     }
     for (call, index) in reply.calls.iter().zip(0u16..) {
         block(into, pen, Role::Assistant, |into| {
             into.extend_from_slice(br#"{"type":"tool_use","id":"#);
             put(into, &CallId { turn: seq, index }.to_string());
             into.extend_from_slice(br#","name":"#);
-            put(into, &valid_name(&call.name, NAME_BYTES_MAX));
+            put(into, &words::valid_name(&call.name, NAME_BYTES_MAX));
             into.extend_from_slice(br#","input":"#);
             if call.arguments.is_object() {
                 put(into, &call.arguments);
@@ -217,7 +207,7 @@ fn result(call: CallId, output: &Output, into: &mut Vec<u8>) {
         }
         (Some(handle), _) => {
             into.extend_from_slice(br#","content":"#);
-            put(into, &format!("{}{}", output.text, whole_at(handle)));
+            put(into, &format!("{}{}", output.text, words::whole_at(handle)));
         }
     }
     if output.is_error {
@@ -256,9 +246,4 @@ fn block(into: &mut Vec<u8>, pen: &mut Pen, role: Role, write: impl FnOnce(&mut 
         pen.marks[1] = Some(into.len() - 1);
     }
     pen.role = Some(role);
-}
-
-/// Values of ours always encode, and memory takes whatever is written to it.
-fn put<T: Serialize + ?Sized>(into: &mut Vec<u8>, value: &T) {
-    let _ = serde_json::to_writer(into, value);
 }

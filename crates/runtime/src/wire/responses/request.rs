@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use locum_kernel::{Body, CallId, Digest, Line, Note, Output, Purpose, Reply, Seq, Use};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::provider::Asked;
 use crate::schema::Describe;
 use crate::wire::history::{Encoding, Histories, Written};
-use crate::wire::words::{SUMMARISE, label, model_name, system, valid_name, whole_at};
+use crate::wire::words::{self, SUMMARISE, put, system, valid_name, whole_at};
 
 /// Longest tool name the provider takes.
 const NAME_BYTES_MAX: usize = 64;
@@ -95,7 +94,7 @@ impl Encoding for Builder {
 
     fn head(&self, asked: &Asked, into: &mut Vec<u8>) {
         let request = &asked.request;
-        let model = model_name(asked);
+        let model = words::model(asked);
         let mut stable = Vec::new();
         stable.extend_from_slice(br#","instructions":"#);
         put(&mut stable, &system(asked));
@@ -154,13 +153,7 @@ fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
     let mut said = false;
     for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
         said = true;
-        match (label(note), &note.handle) {
-            (None, None) => user(into, pen, &note.text),
-            (label, handle) => {
-                let whole = handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
-                user(into, pen, &format!("{}{}{whole}", label.unwrap_or_default(), note.text));
-            }
-        }
+        user(into, pen, &words::note(note));
     }
     if !said {
         user(into, pen, "(nothing)");
@@ -265,9 +258,4 @@ fn item(into: &mut Vec<u8>, pen: &mut Pen, role: Role, write: impl FnOnce(&mut V
     }
     write(into);
     pen.last = Some(role);
-}
-
-/// Values of ours always encode, and memory takes whatever is written to it.
-fn put<T: Serialize + ?Sized>(into: &mut Vec<u8>, value: &T) {
-    let _ = serde_json::to_writer(into, value);
 }

@@ -35,7 +35,7 @@ const WHOLE: &str = concat!(
 
 /// Stands still.
 #[derive(Debug)]
-struct Still;
+pub(super) struct Still;
 
 impl Clock for Still {
     fn now(&self) -> Time {
@@ -48,7 +48,7 @@ impl Clock for Still {
 }
 
 /// Accepts one connection, reads one request for each of these responses, and shows the requests.
-fn serve(responses: Vec<Vec<u8>>) -> (String, JoinHandle<Vec<String>>) {
+pub(super) fn serve(responses: Vec<Vec<u8>>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let server = thread::spawn(move || {
@@ -75,12 +75,12 @@ fn exchange(stream: &mut TcpStream, response: &[u8]) -> String {
     String::from_utf8(request).unwrap()
 }
 
-fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(super) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-fn stream(body: &str) -> Vec<u8> {
+pub(super) fn stream(body: &str) -> Vec<u8> {
     response("200 OK", "content-type: text/event-stream\r\n", body)
 }
 
@@ -89,7 +89,7 @@ fn provider(base: &str, idle: Duration) -> Arc<dyn Provider> {
     wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).unwrap()
 }
 
-fn block_on<T>(task: impl Future<Output = T>) -> T {
+pub(super) fn block_on<T>(task: impl Future<Output = T>) -> T {
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tasks.block_on(task)
 }

@@ -369,5 +369,6 @@ pub(super) fn streams(file: &Path) -> Vec<String> {
         let body = |it: &Value| it["response"]["body"].as_str().map(str::to_owned);
         return all.iter().filter_map(body).collect();
     }
-    if name.ends_with(".txt") || name.ends_with(".sse") { vec![text] } else { Vec::new() }
+    let raw = [".txt", ".sse", ".bin"].iter().any(|end| name.ends_with(end));
+    if raw { vec![text] } else { Vec::new() }
 }
