@@ -14,6 +14,7 @@ use crate::complaint::Complaint;
 use crate::demo;
 
 const ANTHROPIC: &str = "https://api.anthropic.com";
+const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -30,6 +31,8 @@ pub(crate) fn choose(model: &str, clock: &Arc<dyn Clock>) -> Result<Chosen, Comp
     }
     match model.split_once('/') {
         Some(("anthropic", name)) if !name.is_empty() => anthropic(Arc::clone(clock)),
+        Some(("gemini", name)) if !name.is_empty() => gemini(Arc::clone(clock)),
+        Some(("ollama", name)) if !name.is_empty() => ollama(Arc::clone(clock)),
         Some((provider, name)) if !name.is_empty() => {
             let preset = Preset::named(provider).ok_or_else(|| Complaint::model(model))?;
             compatible(preset, Arc::clone(clock))
@@ -69,6 +72,23 @@ fn compatible(preset: &Preset, clock: Arc<dyn Clock>) -> Result<Chosen, Complain
     let made = wire::compatible(preset, &settings, clock);
     let made = made.map_err(|error| bad_address(&provider, &error))?;
     Ok(Chosen { provider: made, script: None })
+}
+
+fn gemini(clock: Arc<dyn Clock>) -> Result<Chosen, Complaint> {
+    let key = set("GEMINI_API_KEY").or_else(|| set("GOOGLE_API_KEY"));
+    let key = key.ok_or_else(|| Complaint::no_key("GEMINI_API_KEY"))?;
+    let base = set("GEMINI_BASE_URL").unwrap_or_else(|| GEMINI.to_owned());
+    let provider = wire::provider(WireName::Gemini, &Settings::new(&base, Key::new(key)), clock);
+    let provider = provider.map_err(|error| bad_address("GEMINI", &error))?;
+    Ok(Chosen { provider, script: None })
+}
+
+fn ollama(clock: Arc<dyn Clock>) -> Result<Chosen, Complaint> {
+    let base = wire::ollama_address(&set("OLLAMA_HOST").unwrap_or_default());
+    let provider = wire::provider(WireName::Ollama, &Settings::new(&base, Key::new("")), clock);
+    let next = || "set OLLAMA_HOST to an http:// address, then run again".to_owned();
+    let provider = provider.map_err(|error| Complaint::provider(&error, next()))?;
+    Ok(Chosen { provider, script: None })
 }
 
 fn set(name: &str) -> Option<String> {

@@ -2,19 +2,23 @@
 //!
 //! In reading order: this file (what every wire shares), `http`
 //! (requests, statuses, time limits), `sse` (bytes to events), `history` (requests without
-//! encoding everything again), `words` (what all say alike), `after` (when to come back),
+//! encoding everything again), `words` (what all say alike), `text` (strings inside events),
+//! `after` (when to come back),
 //! `decode` (a recorded stream, read without a model), then a folder for each wire's own words.
 
 mod after;
 pub(crate) mod anthropic;
 pub(crate) mod chat;
 mod decode;
+pub(crate) mod gemini;
 pub(crate) mod history;
 mod http;
+pub(crate) mod ollama;
 pub(crate) mod responses;
 pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 pub(crate) mod words;
 
 use std::fmt::Debug;
@@ -31,6 +35,7 @@ use crate::schema::{BuiltIn, Describe};
 use anthropic::Messages;
 use chat::Chat;
 use chat::presets::dialect_at;
+use gemini::Generate;
 use http::Http;
 use responses::Responses;
 use sse::{Event, Splitter, Stop};
@@ -38,6 +43,7 @@ use sse::{Event, Splitter, Stop};
 pub use chat::presets::{PRESETS, Preset};
 pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
+pub use ollama::ollama_address;
 
 /// What one wire has of its own: where a request goes, how it is put, how an answer is read.
 pub(crate) trait Wire: Debug + Send + Sync + 'static {
@@ -62,6 +68,11 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
     }
 
     fn meaning(&self) -> Meaning;
+
+    /// Finds in the body of an error how long to stay away, in milliseconds.
+    fn wait_in(&self) -> fn(&[u8]) -> Option<u64> {
+        |_| None
+    }
 }
 
 /// How a wire tells one event from the next.
@@ -69,6 +80,8 @@ pub(crate) trait Wire: Debug + Send + Sync + 'static {
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
+    /// The same, but what goes wrong on the way may stand between them as it is.
+    LooseEvents,
     /// One JSON value per line.
     Lines,
     /// One JSON value, in however many lines.
@@ -81,11 +94,18 @@ pub enum WireName {
     Anthropic,
     OpenAiChat,
     OpenAiResponses,
+    Gemini,
+    Ollama,
 }
 
 impl WireName {
-    pub const ALL: [WireName; 3] =
-        [WireName::Anthropic, WireName::OpenAiChat, WireName::OpenAiResponses];
+    pub const ALL: [WireName; 5] = [
+        WireName::Anthropic,
+        WireName::OpenAiChat,
+        WireName::OpenAiResponses,
+        WireName::Gemini,
+        WireName::Ollama,
+    ];
 
     #[must_use]
     pub fn named(word: &str) -> Option<WireName> {
@@ -98,6 +118,8 @@ impl WireName {
             WireName::Anthropic => "anthropic",
             WireName::OpenAiResponses => "openai-responses",
             WireName::OpenAiChat => "openai-chat",
+            WireName::Gemini => "gemini",
+            WireName::Ollama => "ollama",
         }
     }
 }
@@ -116,6 +138,8 @@ pub fn provider(
             let dialect = dialect_at(&settings.base_url);
             Arc::new(Online { http, wire: Chat::new(settings, dialect) })
         }
+        WireName::Gemini => Arc::new(Online { http, wire: Generate::new(settings) }),
+        WireName::Ollama => Arc::new(Online { http, wire: ollama::Chat::new(settings) }),
     })
 }
 
@@ -218,6 +242,8 @@ pub struct Settings {
     pub key: Key,
     /// Longest answer to ask for, in tokens.
     pub max_tokens: u32,
+    /// How much a server of models makes room for, in tokens. None: as much as it likes.
+    pub context: Option<u32>,
     /// How long a provider may say nothing before it counts as gone.
     pub idle: Duration,
     /// What the tools are that agents may use.
@@ -232,6 +258,7 @@ impl Settings {
             key,
             // What the kernel sets aside for an answer of a model it knows nothing of.
             max_tokens: 8_000,
+            context: None,
             idle: Duration::from_mins(5),
             describe: Arc::new(BuiltIn),
         }
@@ -256,6 +283,7 @@ impl<W: Wire> Provider for Online<W> {
             body: wire.body(&asked),
             takes_whole: wire.takes_whole(),
             meaning: wire.meaning(),
+            wait_in: wire.wait_in(),
         };
         let reading = Reading::new(wire.stream(live), wire.framing());
         Box::pin(async move { http.ask(question, reading).await })
@@ -269,6 +297,7 @@ pub(crate) struct Question {
     body: Vec<u8>,
     takes_whole: bool,
     meaning: Meaning,
+    wait_in: fn(&[u8]) -> Option<u64>,
 }
 
 /// What a wire's errors mean.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::chat::presets::Dialect;
 use super::chat::stream::{Ending, Stream as Completion};
-use super::{Decoder, Framing, Reading, WireName, anthropic, responses};
+use super::{Decoder, Framing, Reading, WireName, anthropic, gemini, ollama, responses};
 use crate::live::Live;
 
 /// What a stream says, whole or as far as it goes.
@@ -44,6 +44,12 @@ pub fn decode(wire: WireName, bytes: &[u8]) -> (Decoded, Result<Reply, Failure>)
             let ending = if is_bare(bytes) { Ending::Clean } else { Ending::Marked };
             let decoder = Completion::new(Live::nobody(), Dialect::PLAIN, ending);
             read(decoder, Framing::Events, bytes)
+        }
+        WireName::Gemini => {
+            read(gemini::stream::Stream::new(Live::nobody()), Framing::LooseEvents, bytes)
+        }
+        WireName::Ollama => {
+            read(ollama::stream::Stream::new(Live::nobody()), Framing::Lines, bytes)
         }
     }
 }

@@ -82,7 +82,8 @@ impl Http {
     pub(super) fn new(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Http, BadAddress> {
         let base = settings.base_url.trim();
         let not_one = || BadAddress::NotOne(headline(base, 200));
-        let trimmed = base.trim_end_matches('/').trim_end_matches("/v1");
+        let trimmed =
+            base.trim_end_matches('/').trim_end_matches("/v1").trim_end_matches("/v1beta");
         let base = Url::parse(trimmed).map_err(|_| not_one())?;
         match base.scheme() {
             "https" => return Err(BadAddress::Encrypted),
@@ -123,7 +124,7 @@ impl Http {
         question: Question,
         mut reading: Reading<D>,
     ) -> Result<Reply, Failure> {
-        let Question { path, headers, body, takes_whole, meaning } = question;
+        let Question { path, headers, body, takes_whole, meaning, wait_in } = question;
         let mut request = self.client()?.post(self.url(&path)?).body(body);
         let mut map = HeaderMap::with_capacity(headers.len() + 1);
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -138,7 +139,7 @@ impl Http {
         let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
         let whole = takes_whole && is(&response, "application/json");
         if response.status().as_u16() != 200 || !(whole || may_be_stream(&response)) {
-            return Err(self.refused(response, &meaning).await);
+            return Err(self.refused(response, &meaning, wait_in).await);
         }
         if whole {
             reading = reading.of_whole();
@@ -168,7 +169,12 @@ impl Http {
     }
 
     /// What a response means that is no answer.
-    async fn refused(&self, mut response: Response, meaning: &Meaning) -> Failure {
+    async fn refused(
+        &self,
+        mut response: Response,
+        meaning: &Meaning,
+        wait_in: fn(&[u8]) -> Option<u64>,
+    ) -> Failure {
         let status = response.status().as_u16();
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_ms = after.and_then(|value| after::retry_after_ms(value, self.clock.now()));
@@ -182,6 +188,7 @@ impl Http {
         };
         // What there is of it will do.
         let _ = tokio::time::timeout(self.idle.min(EXPLAINING), reading).await;
+        let retry_after_ms = retry_after_ms.or_else(|| wait_in(&body));
         let (name, words) = (meaning.error_in)(&body).unwrap_or_default();
         let by_name = (meaning.named)(&name, &words);
         // A name says more than a number; without one the number has to do.

@@ -122,10 +122,10 @@ impl Splitter {
         here: &mut Option<&'c [u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
-        if self.framing != Framing::Events {
+        if matches!(self.framing, Framing::Lines | Framing::Whole) {
             return show_line(line, show);
         }
-        let field = field(line);
+        let field = self.field(line);
         if let Field::Data(data) = field
             && !self.has_data
         {
@@ -143,10 +143,16 @@ impl Splitter {
         here: &mut Option<&[u8]>,
         show: &mut impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), Stop<E>> {
-        if self.framing != Framing::Events {
+        if matches!(self.framing, Framing::Lines | Framing::Whole) {
             return show_line(line, show);
         }
-        self.take_field(field(line), here, show)
+        self.take_field(self.field(line), here, show)
+    }
+
+    fn field<'l>(&self, line: &'l [u8]) -> Field<'l> {
+        let field = field(line);
+        let bare = self.framing == Framing::LooseEvents && is_bare(line);
+        if matches!(field, Field::Other) && bare { Field::Data(line) } else { field }
     }
 
     fn take_field<E>(
@@ -243,6 +249,12 @@ fn field(line: &[u8]) -> Field<'_> {
     Field::Other
 }
 
+/// Neither a comment nor a field that could be passed over.
+fn is_bare(line: &[u8]) -> bool {
+    let known = [b":".as_slice(), b"id:", b"retry:", b"\xEF\xBB\xBF"];
+    !known.iter().any(|start| line.starts_with(start))
+}
+
 /// Where the first line ends. Looks at sixteen bytes at a time, which the compiler turns into a
 /// few instructions.
 fn line_end(bytes: &[u8]) -> Option<usize> {
@@ -307,6 +319,29 @@ mod tests {
             for at in 0..bytes.len() {
                 let (a, b) = bytes.split_at(at);
                 assert_eq!(split(&[a, b, b""], 100).unwrap(), expected, "{text:?} cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_between_events_is_one_if_it_may() {
+        let text = "data: a\n\n{\n  \"error\": 1\n}\n: hello\nid: 7\n\ndata: b\n\n[0]";
+        for (framing, expected) in [
+            (Framing::Events, vec!["a", "b"]),
+            (Framing::LooseEvents, vec!["a", "{\n  \"error\": 1\n}", "b", "[0]"]),
+        ] {
+            for size in [1, 3, 1_000] {
+                let mut seen = Vec::new();
+                let mut show = |event: Event<'_>| {
+                    seen.push(String::from_utf8_lossy(event.data).into_owned());
+                    Ok::<(), ()>(())
+                };
+                let mut splitter = Splitter::new(framing);
+                for chunk in text.as_bytes().chunks(size) {
+                    splitter.feed(chunk, &mut show).unwrap();
+                }
+                splitter.finish(&mut show).unwrap();
+                assert_eq!(seen, expected, "{framing:?} in {size}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use locum_kernel::{Note, Source};
+use locum_kernel::{Note, Output, Source};
 use serde::Serialize;
 
 use crate::provider::Asked;
@@ -60,6 +60,15 @@ pub(crate) fn note(note: &Note) -> Cow<'_, str> {
             let whole = handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
             Cow::Owned(format!("{}{}{whole}", label.unwrap_or_default(), note.text))
         }
+    }
+}
+
+/// What came of a call, in full or with where the rest is.
+pub(crate) fn output(output: &Output) -> Cow<'_, str> {
+    match (&output.handle, output.text.is_empty()) {
+        (None, true) if output.is_error => Cow::Borrowed("failed"),
+        (None, _) => Cow::Borrowed(&*output.text),
+        (Some(handle), _) => Cow::Owned(format!("{}{}", output.text, whole_at(handle))),
     }
 }
 

@@ -12,7 +12,7 @@ use locum_kernel::{Failure, FailureKind, Reply, Time};
 use super::{asked, person};
 use crate::clock::Clock;
 use crate::live::Live;
-use crate::provider::{Provider, Task};
+use crate::provider::{Asked, Provider, Task};
 use crate::wire::{self, BadAddress, Key, Settings, WireName};
 
 const SECRET: &str = "sk-very-secret";
@@ -96,6 +96,19 @@ pub(super) fn block_on<T>(task: impl Future<Output = T>) -> T {
 
 fn ask(anthropic: &Arc<dyn Provider>) -> Task<Result<Reply, Failure>> {
     anthropic.answer(asked(vec![person(1, "Hello")]), Live::nobody())
+}
+
+/// What any wire makes of one response, and what it had sent.
+pub(super) fn answer_of(
+    wire: WireName,
+    asked: Asked,
+    bytes: Vec<u8>,
+) -> (Result<Reply, Failure>, String) {
+    let (base, server) = serve(vec![bytes]);
+    let settings = Settings::new(&base, Key::new(SECRET));
+    let provider = wire::provider(wire, &settings, Arc::new(Still)).unwrap();
+    let answer = block_on(provider.answer(asked, Live::nobody()));
+    (answer, server.join().unwrap().remove(0))
 }
 
 fn answer(bytes: Vec<u8>) -> Result<Reply, Failure> {
