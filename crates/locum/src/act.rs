@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use locum_kernel::{
-    Ask, Command, Input, InputId, Message, Refusal, Scope, Session, To, Urgency, Verdict, step,
-    view,
+    Ask, Command, Input, InputId, Message, Scope, Session, To, Urgency, Verdict, view,
 };
 use locum_runtime::answer;
 use locum_runtime::clock::{Clock as _, System};
@@ -107,17 +106,10 @@ fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
     let external_id = Some(send.id.clone().unwrap_or_else(|| fresh_key("send")));
     let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
     let said = Message { to, external_id, ..message(text, urgency) };
-    match reach(folder, session.key(), &Input::Said(said.clone())) {
-        Ok(reached) => {
-            line(&received(folder, session.key(), InputId(reached.seq().0), &said.text)?);
-            go_on(&session, reached);
-        }
-        // Saying it again is how a program makes sure; it is one message all the same.
-        Err(refused) => {
-            let known = before(folder, session.key(), said)?.ok_or(refused)?;
-            line(&format!("received as {known}"));
-        }
-    }
+    // One that was received before is taken for that one.
+    let reached = reach(folder, session.key(), &Input::Said(said.clone()))?;
+    line(&received(folder, session.key(), InputId(reached.seq().0), &said.text)?);
+    go_on(&session, reached);
     Ok(0)
 }
 
@@ -129,15 +121,6 @@ fn received(folder: &Path, key: &str, input: InputId, text: &str) -> Result<Stri
     Ok(match joined.filter(|_| queue.iter().all(|waits| waits.input != input)) {
         Some(waits) => format!("added to {}, which still waits", waits.input),
         None => format!("received as {input}"),
-    })
-}
-
-/// What a message became that was received before.
-fn before(folder: &Path, key: &str, said: Message) -> Result<Option<InputId>, Complaint> {
-    let mut session = session(folder, Some(key))?;
-    Ok(match step(&mut session, System.now(), Input::Said(said)) {
-        Err(Refusal::Duplicate { input }) => Some(input),
-        Ok(_) | Err(_) => None,
     })
 }
 

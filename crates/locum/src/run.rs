@@ -93,7 +93,7 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     };
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
-    for doubt in rule::doubts(&config.rules, &config.tools).into_iter().chain(setup.doubt()) {
+    for doubt in rule::doubts(&config.rules, &config.tools) {
         print::note(&format!("note: {doubt}"));
     }
     let source = Source {

@@ -55,17 +55,6 @@ impl Setup<'_> {
         }
     }
 
-    /// A name that nobody has is more likely a typo than a wish.
-    pub(crate) fn doubt(&self) -> Option<String> {
-        let (wanted, script) = (self.agent?, self.script?);
-        let names: Vec<&str> = script.names().collect();
-        let known = names.contains(&wanted);
-        let told = || {
-            format!("--agent {wanted}: the script does not name it; it names {}", names.join(", "))
-        };
-        (!known).then(told)
-    }
-
     /// What is known of the model; of a script, what it says of itself.
     fn models(&self) -> BTreeMap<String, ModelSpec> {
         let window = self.script.and_then(Script::window_tokens);

@@ -26,7 +26,7 @@ pub(crate) struct Tree {
     began: Time,
     /// By path, which keeps children below their parents.
     rows: BTreeMap<String, Shown>,
-    micro_cents: Option<f64>,
+    usd: Option<f64>,
     /// Lines of the region that is drawn anew.
     drawn: usize,
     frame: usize,
@@ -56,7 +56,7 @@ impl Tree {
             clock,
             began,
             rows: BTreeMap::new(),
-            micro_cents: Some(0.0),
+            usd: Some(0.0),
             drawn: 0,
             frame: 0,
             asking: Vec::new(),
@@ -116,7 +116,7 @@ impl Tree {
         }
         let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
         let counts = counts.collect::<Vec<_>>().join(" · ");
-        let cost = self.micro_cents.map_or_else(|| "$?".to_owned(), |cost| format!("${cost:.2}"));
+        let cost = self.usd.map_or_else(|| "$?".to_owned(), |cost| format!("${cost:.2}"));
         let elapsed = clock(self.clock.now().since(self.began) / 1_000);
         format!("{} {counts} · {elapsed} · {cost}", SPINNER[self.frame % SPINNER.len()])
     }
@@ -142,7 +142,7 @@ impl Tree {
                 shown.doing = format!("try {attempt} of {max} in {seconds} s: {cause}");
             }
             Body::TurnFinished { cost_usd, usage: Some(_), .. } => {
-                self.micro_cents = self.micro_cents.zip(*cost_usd).map(|(sum, cost)| sum + cost);
+                self.usd = self.usd.zip(*cost_usd).map(|(sum, cost)| sum + cost);
             }
             // What is for the agent above is for nobody at the keyboard.
             Body::AskOpened(ask) if ask.to == AskTo::Person => {

@@ -133,17 +133,22 @@ pub fn taken_before(why: &Refusal) -> Option<Seq> {
 pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> Result<Seq, Error> {
     let (mut session, ..) = unfold(journal, key)?;
     let refused = |why| Error::Refused { session: key.to_owned(), why };
-    // What is refused is not worth a word in the journal.
-    step(&mut session.clone(), at, input.clone()).map_err(refused)?;
-    let mut taken = session.seq();
-    let left = (taken > Seq(0)).then_some(Input::Left);
+    let begun = session.seq();
+    let left = (begun > Seq(0)).then_some(Input::Left);
+    let mut entries = Vec::new();
     for input in left.into_iter().chain([input]) {
         let before = session.seq();
         let events = step(&mut session, at, input).map_err(refused)?;
-        if !events.is_empty() {
-            taken = Seq(before.0 + 1);
-            journal.append(key, before, &Entry { v: VERSION, seq: taken, at, events })?;
-        }
+        entries.push((before, Entry { v: VERSION, seq: Seq(before.0 + 1), at, events }));
+    }
+    // What was refused, or has changed nothing, is not worth a word in the journal.
+    if entries.last().is_none_or(|(_, entry)| entry.events.is_empty()) {
+        return Ok(begun);
+    }
+    let mut taken = begun;
+    for (before, entry) in entries.into_iter().filter(|(_, entry)| !entry.events.is_empty()) {
+        taken = entry.seq;
+        journal.append(key, before, &entry)?;
     }
     Ok(taken)
 }
