@@ -1,7 +1,7 @@
 //! Whom and what a person means: agents by id, label or path, asks by id, both by the beginning
 //! of one. What could be two is not guessed.
 
-use locum_kernel::{AgentId, AskId, Entry, Event, Session};
+use locum_kernel::{AgentId, AskId, Entry, Event, Session, View};
 
 use crate::complaint::Complaint;
 use crate::look::text;
@@ -12,14 +12,30 @@ const NAMES_MAX: usize = 10;
 
 /// An agent by id (`a3`), path (`main/builder`), label, or the unique beginning of one of these.
 pub(crate) fn agent(session: &Session, name: &str) -> Result<AgentId, Complaint> {
+    let everybody = session.agents().iter();
+    let named = everybody.map(|it| (it.id(), session.path(it.id()), it.label()));
+    agent_among(session.key(), named, name)
+}
+
+/// The same in a session that is being driven, of which only the view is at hand.
+pub(crate) fn agent_seen(view: &View, name: &str) -> Result<AgentId, Complaint> {
+    let named = view.agents.iter().map(|row| (row.id, row.path.clone(), row.label.as_str()));
+    agent_among(&view.session, named, name)
+}
+
+fn agent_among<'a>(
+    session: &str,
+    everybody: impl Iterator<Item = (AgentId, String, &'a str)>,
+    name: &str,
+) -> Result<AgentId, Complaint> {
     let wanted = name.strip_prefix('@').unwrap_or(name);
-    let everybody = session.agents().iter().map(|agent| Named {
-        it: agent.id(),
-        shown: format!("{} {}", agent.id(), session.path(agent.id())),
-        names: vec![agent.id().to_string(), session.path(agent.id()), agent.label().to_owned()],
+    let named = everybody.map(|(it, path, label)| Named {
+        it,
+        shown: format!("{it} {path}"),
+        names: vec![it.to_string(), path, label.to_owned()],
     });
-    let list = format!("locum agents -s {}", text::quote(session.key()));
-    find(&Kind { what: "agent", list }, wanted, &everybody.collect::<Vec<_>>())
+    let list = format!("locum agents -s {}", text::quote(session));
+    find(&Kind { what: "agent", list }, wanted, &named.collect::<Vec<_>>())
 }
 
 /// An open ask by id (`q12`), or the unique beginning of it.

@@ -8,8 +8,8 @@ use std::io::{self, BufRead as _};
 use std::thread;
 
 use locum_kernel::{
-    AgentId, Allow, AskId, Audience, Card, Command, Config, Input, Message, Row, Scope, To,
-    Urgency, Verdict, View, Who,
+    AgentId, Allow, AskId, Audience, Card, Command, Config, Input, Message, Scope, To, Urgency,
+    Verdict, View, Who,
 };
 use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::address;
 use crate::print::note;
 
 /// Lines of standard input, until it ends.
@@ -151,14 +152,9 @@ fn ask_id(id: &str) -> Result<AskId, String> {
     number.map_err(|_| format!("{id:?} is no ask"))
 }
 
+/// Whom a typed name means, or why it means nobody.
 pub(crate) fn agent(view: &View, name: &str) -> Result<AgentId, String> {
-    let named = |row: &&Row| row.path == name || row.label == name || row.id.to_string() == name;
-    let mut found = view.agents.iter().filter(named);
-    match (found.next(), found.next()) {
-        (Some(row), None) => Ok(row.id),
-        (Some(_), Some(_)) => Err(format!("{name:?} is more than one agent: use a path or an id")),
-        (None, _) => Err(format!("there is no agent {name:?}")),
-    }
+    address::agent_seen(view, name).map_err(|why| format!("{} {}", why.what, why.cause))
 }
 
 pub(crate) fn me() -> Who {

@@ -345,7 +345,11 @@ fn expected_failure(name: &str) -> Option<FailureKind> {
 pub(super) fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     let named = std::env::var_os("LOCUM_CORPUS").map(PathBuf::from);
-    named.or(Some(beside)).map(|root| root.join("sse")).filter(|root| root.is_dir())
+    let found = named.or(Some(beside)).map(|root| root.join("sse")).filter(|root| root.is_dir());
+    if found.is_none() {
+        eprintln!("skipped: no recordings stand beside this checkout (LOCUM_CORPUS names them)");
+    }
+    found
 }
 
 pub(super) fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
