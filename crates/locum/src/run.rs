@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use locum_journal::Journal;
-use locum_kernel::{Config, Input, Urgency};
+use locum_kernel::{Config, Input, ModelSpec, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
@@ -18,6 +18,7 @@ use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
 
 use crate::complaint::Complaint;
+use crate::config;
 use crate::data;
 use crate::demo;
 use crate::flags::{Approvals, Run};
@@ -29,11 +30,11 @@ use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
 
-pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, Complaint> {
+pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, Complaint> {
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
-    let last = tasks.block_on(exchange(flags, data, plain))?;
+    let last = tasks.block_on(exchange(flags, places, plain))?;
     let Body::RunResult(result) = &last.body else { return Ok(0) };
     if let Some(file) = &flags.output {
         fs::write(file, &result.text).map_err(|error| Complaint::output(file, &error))?;
@@ -41,10 +42,18 @@ pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, C
     verdict(result)
 }
 
-async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line, Complaint> {
+/// Where things are, if not where they usually are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) data: Option<&'a Path>,
+    pub(crate) config: Option<&'a Path>,
+}
+
+async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(System);
-    let folder = data::folder(data)?;
+    let settings = Arc::new(settings(flags, places)?);
+    let folder = data::folder(places.data)?;
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
     let key = session_key(flags, &folder)?;
     let root = workspace(flags)?;
@@ -55,8 +64,9 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         check_resumable(&driver, &key, text.is_some())?;
     }
 
-    let model = flags.model.as_deref().unwrap_or(driver.teller().model()).to_owned();
-    let Chosen { provider, script } = model::choose(&model, &clock)?;
+    let before = Some(driver.teller().model()).filter(|model| !model.is_empty());
+    let named = flags.model.as_deref().or(before);
+    let Chosen { model, provider, script, specs } = model::choose(named, &settings, &clock).await?;
     let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let setup = Setup {
@@ -65,10 +75,13 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         agent: flags.agent.as_deref(),
         approvals,
         bounds: &flags.bounds,
+        limits: settings.limits,
+        specs,
         script: script.as_ref(),
         tools: tools.as_ref(),
     };
     let config = setup.config();
+    warn_of_unknown_price(&config);
     let source = Source { reader: driver.subscribe(), journal, session: key.clone() };
     let printer = print::start(style(flags.json, plain), source)?;
     open_session(&mut driver, &config, text)?;
@@ -81,6 +94,32 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
     drop(driver);
     drop(printer.join());
     last
+}
+
+/// The user's configuration. A tour needs none, and works even if it makes no sense.
+fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complaint> {
+    if flags.model.as_deref().is_some_and(demo::is_tour) {
+        return Ok(config::Config::default());
+    }
+    let settings = config::read(places.config)?;
+    settings.warn();
+    Ok(settings)
+}
+
+/// Said once, before anything is spent: a limit of money that cannot be kept.
+fn warn_of_unknown_price(config: &Config) {
+    let is_known = |spec: &ModelSpec| spec.input_price.is_some() && spec.output_price.is_some();
+    let model = &config.model;
+    let scripted = model.starts_with("script:") || demo::is_tour(model);
+    if config.limits.micro_usd_max.is_some()
+        && !scripted
+        && !config.models.get(model).is_some_and(is_known)
+    {
+        print::note(&format!(
+            "warning: the price of {model} is not known, so the limit of money cannot be kept; \
+             say it in config.toml: [prices.\"{model}\"] input = …, output = …"
+        ));
+    }
 }
 
 /// What the session hears first: the world as it is now, then the text.

@@ -6,6 +6,7 @@ use locum_kernel::{Audience, Config, Definition, Kind, ModelSpec, TreeLimits};
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
 
+use crate::config::Limits;
 use crate::flags::{Approvals, Bounds};
 
 const MAIN: &str = "main";
@@ -18,6 +19,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) agent: Option<&'a str>,
     pub(crate) approvals: Approvals,
     pub(crate) bounds: &'a Bounds,
+    /// What the configuration says where the flags say nothing.
+    pub(crate) limits: Limits,
+    /// What is known of the models.
+    pub(crate) specs: BTreeMap<String, ModelSpec>,
     pub(crate) script: Option<&'a Script>,
     pub(crate) tools: &'a dyn Toolbox,
 }
@@ -39,7 +44,7 @@ impl Setup<'_> {
             audience: audience(self.approvals),
             mode: self.bounds.mode.into(),
             rules: self.bounds.rules(),
-            limits: limits(self.bounds),
+            limits: limits(self.bounds, self.limits),
             tools: self.tools.specs(),
             definitions,
             models: self.models(),
@@ -48,14 +53,17 @@ impl Setup<'_> {
 
     /// What is known of the model; of a script, what it says of itself.
     fn models(&self) -> BTreeMap<String, ModelSpec> {
+        let mut models = self.specs.clone();
         let window = self.script.and_then(Script::window_tokens);
         let spec = |window_tokens| ModelSpec { window_tokens, ..ModelSpec::default() };
-        window.map(|window| (self.model.to_owned(), spec(window))).into_iter().collect()
+        models.extend(window.map(|window| (self.model.to_owned(), spec(window))));
+        models
     }
 
     fn main(&self, name: &str) -> Definition {
         let mut main = definition(name, Kind::Main);
-        main.limits.turns_max = Some(self.bounds.max_turns.unwrap_or(MAIN_TURNS));
+        let turns = self.bounds.max_turns.or(self.limits.max_turns);
+        main.limits.turns_max = Some(turns.unwrap_or(MAIN_TURNS));
         main
     }
 }
@@ -77,16 +85,16 @@ fn audience(approvals: Approvals) -> Audience {
     }
 }
 
-fn limits(bounds: &Bounds) -> TreeLimits {
+fn limits(bounds: &Bounds, settings: Limits) -> TreeLimits {
     let mut limits = TreeLimits {
         slots: SLOTS,
         width_max: AGENTS,
         spawns_max: AGENTS,
-        micro_usd_max: bounds.max_cost,
+        micro_usd_max: bounds.max_cost.or(settings.max_cost),
         ..TreeLimits::default()
     };
-    limits.turns_max = bounds.max_turns.unwrap_or(limits.turns_max);
-    limits.slots = bounds.slots.unwrap_or(limits.slots);
+    limits.turns_max = bounds.max_turns.or(settings.max_turns).unwrap_or(limits.turns_max);
+    limits.slots = bounds.slots.or(settings.slots).unwrap_or(limits.slots);
     if let Some(agents) = bounds.max_agents {
         limits.spawns_max = agents;
         limits.width_max = limits.width_max.max(agents);

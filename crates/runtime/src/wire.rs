@@ -1,20 +1,23 @@
 //! Models over the network: one provider per wire, all on the same connection code.
 //!
-//! In reading order: this file (what every wire shares), `http`
-//! (requests, statuses, time limits), `sse` (bytes to events), `history` (requests without
-//! encoding everything again), `after` (when to come back),
-//! `decode` (a recorded stream, read without a model), then a folder for each wire's own words.
+//! In reading order: this file (what every wire shares), `http` (requests, statuses, time limits),
+//! `tls` (whom to trust), `sse` (bytes to events), `history` (requests without encoding everything
+//! again), `after` (when to come back), `greet` (what a server says of itself), `decode` (a
+//! recorded stream, read without a model), then a folder for each wire's own words.
 
 mod after;
 pub(crate) mod anthropic;
 mod decode;
+pub mod greet;
 pub(crate) mod history;
 mod http;
 pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tls;
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +31,9 @@ use crate::schema::{BuiltIn, Describe};
 use anthropic::Messages;
 use http::Http;
 use sse::{Event, Splitter, Stop};
+
+#[cfg(test)]
+pub(crate) use tests::asked_for as asked_for_tests;
 
 pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
@@ -166,9 +172,14 @@ impl<D: Decoder> Reading<D> {
 /// How a provider on the network is used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `http://host:port`, with or without a path before `/v1`.
+    /// `https://host`, with or without a path before `/v1`.
     pub base_url: String,
     pub key: Key,
+    /// Sent along with every request, instead of ours where the names are the same. Any of them
+    /// may be a secret.
+    pub headers: Vec<(String, Key)>,
+    /// Certificates to trust besides those this machine trusts.
+    pub ca_file: Option<PathBuf>,
     /// Longest answer to ask for, in tokens.
     pub max_tokens: u32,
     /// How long a provider may say nothing before it counts as gone.
@@ -183,6 +194,8 @@ impl Settings {
         Settings {
             base_url: base_url.to_owned(),
             key,
+            headers: Vec::new(),
+            ca_file: None,
             // What the kernel sets aside for an answer of a model it knows nothing of.
             max_tokens: 8_000,
             idle: Duration::from_mins(5),

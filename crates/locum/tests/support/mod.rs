@@ -27,6 +27,8 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
         command.args(arguments).arg("--data").arg(self.0.join("data"));
         command.current_dir(&self.0).stdin(Stdio::null());
+        // Whoever runs the tests may have a configuration of their own.
+        command.env("XDG_CONFIG_HOME", &self.0).env_remove("LOCUM_CONFIG");
         command
     }
 }
