@@ -180,6 +180,13 @@ fn listed(mut names: Vec<String>) -> String {
     if more > 0 { format!("{names} and {more} more") } else { names }
 }
 
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.map(|name| (distance(wanted, name), name));
+    let near = near.filter(|(far, _)| *far <= 2.max(wanted.chars().count() / 3));
+    near.min().map(|(_, name)| name)
+}
+
 /// How many signs must be changed, added or left out to get from one name to the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();

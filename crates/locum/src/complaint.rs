@@ -6,7 +6,6 @@ use std::path::Path;
 
 use locum_kernel::Unfoldable;
 use locum_runtime::clock::rfc3339;
-use locum_runtime::wire::PRESETS;
 use locum_runtime::{driver, script};
 
 use crate::look::text::quote;
@@ -66,22 +65,26 @@ impl Complaint {
                 ("The script does not parse.", next)
             }
         };
-        Complaint { code: "E101", what: what.into(), cause: chain(error), next, exit: USAGE }
+        Complaint { code: "E400", what: what.into(), cause: chain(error), next, exit: USAGE }
     }
 
-    pub(crate) fn model(model: &str) -> Complaint {
-        let what = if model.is_empty() {
-            "No model was named.".to_owned()
-        } else {
-            format!("There is no model {model:?}.")
-        };
-        let others: Vec<String> = PRESETS.iter().map(|it| format!("{}/", it.name)).collect();
-        let others = others.join(", ");
+    /// Nobody to talk to, with where it was looked.
+    pub(crate) fn no_model(looked: &str) -> Complaint {
+        Complaint {
+            code: "E101",
+            what: "No model to talk to: no key was found and no local server answered.".into(),
+            cause: looked.to_owned(),
+            next: "export ANTHROPIC_API_KEY=…, or locum demo, which needs no key".into(),
+            exit: NETWORK,
+        }
+    }
+
+    pub(crate) fn model(model: &str, cause: String) -> Complaint {
         Complaint {
             code: "E102",
-            what,
-            cause: format!("A model is demo, script:FILE or anthropic/NAME, or NAME at {others}."),
-            next: "locum run \"text\" -m script:FILE".into(),
+            what: format!("There is no model {model:?}."),
+            cause,
+            next: "locum models".into(),
             exit: USAGE,
         }
     }
@@ -93,6 +96,48 @@ impl Complaint {
             cause: format!("{variable} is not set."),
             next: format!("export {variable}=…, then run again"),
             exit: NETWORK,
+        }
+    }
+
+    /// Only the user knows where this provider is.
+    pub(crate) fn no_address(provider: &str, variable: &str) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: format!("Nobody knows where {provider} is."),
+            cause: format!("{variable} is not set."),
+            next: format!("export {variable}=https://…, then run again"),
+            exit: NETWORK,
+        }
+    }
+
+    pub(crate) fn key_file(path: &Path, cause: String, next: String) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: format!("The key in {} cannot be used.", path.display()),
+            cause,
+            next,
+            exit: NETWORK,
+        }
+    }
+
+    pub(crate) fn config_unread(path: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E401",
+            what: "The configuration cannot be read.".into(),
+            cause: format!("{}: {error}", path.display()),
+            next: format!("ls -l {}", path.display()),
+            exit: USAGE,
+        }
+    }
+
+    /// `cause` has a line for each mistake.
+    pub(crate) fn config(path: &Path, line: usize, cause: String) -> Complaint {
+        Complaint {
+            code: "E401",
+            what: "The configuration makes no sense.".into(),
+            cause,
+            next: format!("correct line {line} of {}, then run again", path.display()),
+            exit: USAGE,
         }
     }
 
@@ -112,7 +157,7 @@ impl Complaint {
             code: "E103",
             what: format!("Session {key} cannot be resumed."),
             cause: cause.into(),
-            next: format!("locum run \"text\" -s {key} -m script:FILE"),
+            next: format!("locum run \"text\" -s {key}"),
             exit: USAGE,
         }
     }

@@ -16,7 +16,7 @@ use crate::complaint::Complaint;
 use crate::flags::{Approvals, Bounds, Demo, Run};
 use crate::people::me;
 use crate::print::note;
-use crate::run;
+use crate::run::{self, Places};
 
 /// The script, by the name of the model that plays it.
 const MODEL: &str = "demo";
@@ -38,7 +38,7 @@ pub(crate) fn demo(flags: &Demo, data: Option<&Path>, plain: bool) -> Result<u8,
         bounds: Bounds { slots: Some(SLOTS), ..Bounds::default() },
         ..Run::default()
     };
-    let code = run::run(&tour, data, plain)?;
+    let code = run::run(&tour, &Places { data, config: None }, plain)?;
     note("");
     for (command, shows) in [
         (format!("locum agents -s {key} --tree"), "who was there, and what each one did"),
@@ -62,6 +62,11 @@ pub(crate) fn script(model: &str) -> Option<Result<Script, Complaint>> {
         FAST => Some(parsed().map(Script::hurried)),
         _ => None,
     }
+}
+
+/// Whether a model of this name plays the tour.
+pub(crate) fn is_tour(model: &str) -> bool {
+    matches!(model, MODEL | FAST)
 }
 
 /// Answers whatever is asked, as a friendly person would.

@@ -25,6 +25,9 @@ pub(crate) struct Flags {
     /// Where sessions are kept [env: `LOCUM_DATA`] [default: the platform's data folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// The configuration [env: `LOCUM_CONFIG`] [default: ~/.config/locum/config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Plain lines, no live tree
     #[arg(long, global = true)]
     pub(crate) plain: bool,
@@ -39,6 +42,10 @@ pub(crate) enum Command {
     Act(act::Act),
     #[command(flatten)]
     Look(Look),
+    /// Which models can be reached: keys that are set, servers on this machine
+    Models(Models),
+    /// Tests keys, local servers, the data folder and the terminal; asks each provider one word
+    Doctor(Doctor),
     /// Serves a scripted model to other programs, in the words of real providers
     ScriptServer(ScriptServer),
     /// Reads a recorded stream of a provider and prints what it says, as one JSON object
@@ -54,7 +61,8 @@ pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
     #[arg(required_unless_present_any = ["resume", "again"])]
     pub(crate) text: Option<String>,
-    /// Who answers: `demo`, `script:FILE` or `PROVIDER/NAME` [default with --resume: as before]
+    /// Who answers: PROVIDER/NAME, an alias, `auto`, `demo` or script:FILE [env: `LOCUM_MODEL`]
+    /// [default: as before with --resume, else the configuration's, else auto]
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Start from this agent instead of main
@@ -83,6 +91,20 @@ pub(crate) struct Run {
     pub(crate) approvals: Option<Approvals>,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,22 +1,28 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
-//! In reading order: the flags, who answers (`model`), one headless run, what it prints, how it
+//! In reading order: the flags, the user's `config`, who answers (`model`, with `endpoint` and
+//! `providers`; `models` and `doctor` tell of them), one headless run, what it prints, how it
 //! complains; whom a name means (`address`), the commands that look at sessions (`look`) and those
 //! that do something in them (`act`).
 
 mod act;
 mod address;
 mod complaint;
+mod config;
 mod data;
 mod decode;
 mod demo;
+mod doctor;
+mod endpoint;
 mod flags;
 mod look;
 mod model;
+mod models;
 #[cfg(debug_assertions)]
 mod mortal;
 mod people;
 mod print;
+mod providers;
 mod reach;
 mod rule;
 mod run;
@@ -35,6 +41,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use complaint::Complaint;
 use flags::{Command, Flags};
+use run::Places;
 
 fn main() -> ExitCode {
     let exit = match Flags::try_parse_from(words()) {
@@ -57,7 +64,15 @@ fn words() -> impl Iterator<Item = OsString> {
 
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
     match &flags.command {
-        Command::Run(run) => run::run(run, flags.data.as_deref(), flags.plain),
+        Command::Run(run) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            run::run(run, &Places { data, config }, flags.plain)
+        }
+        Command::Models(models) => models::list(models, flags.config.as_deref()),
+        Command::Doctor(doctor) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            doctor::examine(doctor, &Places { data, config })
+        }
         Command::Act(act) => act::act(act, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::ScriptServer(server) => serve_script::serve(server),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_journal::Journal;
-use locum_kernel::{Config, Input, State, Urgency};
+use locum_kernel::{Config, Input, ModelSpec, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
@@ -20,6 +20,7 @@ use locum_runtime::tool::{Toolbox, Tools};
 use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
+use crate::config;
 use crate::data;
 use crate::demo;
 use crate::flags::{Approvals, Run};
@@ -33,11 +34,11 @@ use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
 
-pub(crate) fn run(flags: &Run, data: Option<&Path>, plain: bool) -> Result<u8, Complaint> {
+pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, Complaint> {
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
-    let last = tasks.block_on(exchange(flags, data, plain));
+    let last = tasks.block_on(exchange(flags, places, plain));
     // A search that nobody waits for any more cannot be stopped; nor need it be waited for.
     tasks.shutdown_background();
     let last = last?;
@@ -59,10 +60,18 @@ fn check_output(file: &Path) -> Result<(), Complaint> {
     begun.map(drop).map_err(|error| Complaint::no_output(file, &error))
 }
 
-async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line, Complaint> {
+/// Where things are, if not where they usually are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) data: Option<&'a Path>,
+    pub(crate) config: Option<&'a Path>,
+}
+
+async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock: Arc<dyn Clock> = Arc::new(System);
-    let folder = data::folder(data)?;
+    let settings = Arc::new(settings(flags, places)?);
+    let folder = data::folder(places.data)?;
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
     let key = session_key(flags, &folder)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
@@ -74,9 +83,11 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         check_resumable(&driver, &key, text.is_some())?;
     }
 
-    let model = flags.model.as_deref().map(found_again);
-    let model = model.unwrap_or_else(|| driver.teller().model().to_owned());
-    let Chosen { provider, script } = model::choose(&model, &clock)?;
+    let named = flags.model.as_deref().map(found_again);
+    let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
+    let named = named.or_else(before);
+    let Chosen { model, provider, script, specs } =
+        model::choose(named.as_deref(), &settings, &clock).await?;
     check_agent(flags.agent.as_deref(), script.as_ref())?;
     let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
@@ -88,11 +99,14 @@ async fn exchange(flags: &Run, data: Option<&Path>, plain: bool) -> Result<Line,
         workspace: &root,
         approvals,
         bounds: &flags.bounds,
+        limits: settings.limits,
+        specs,
         script: script.as_ref(),
         tools: tools.as_ref(),
     };
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
+    warn_of_unknown_price(&config);
     for doubt in rule::doubts(&config.rules, &config.tools) {
         print::note(&format!("note: {doubt}"));
     }
@@ -144,6 +158,31 @@ async fn wait_for_readers(
 
 /// How long the last words of a run that was told to stop may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The user's configuration. A tour needs none, and works even if it makes no sense.
+fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complaint> {
+    if flags.model.as_deref().is_some_and(demo::is_tour) {
+        return Ok(config::Config::default());
+    }
+    let settings = config::read(places.config)?;
+    settings.warn();
+    Ok(settings)
+}
+
+/// Said once, before anything is spent: a limit of money that cannot be kept.
+fn warn_of_unknown_price(config: &Config) {
+    let is_known = |spec: &ModelSpec| spec.input_price.is_some() && spec.output_price.is_some();
+    let model = &config.model;
+    let scripted = model.starts_with("script:") || demo::is_tour(model);
+    if config.limits.micro_usd_max.is_some()
+        && !scripted
+        && !config.models.get(model).is_some_and(is_known)
+    {
+        print::note(&format!(
+            "warning: the price of {model} is not known, so the limit of money cannot be kept; \
+             say it in config.toml: [prices.\"{model}\"] input = …, output = …"
+        ));
+    }
+}
 
 /// What the session hears first: the world as it is now, then the text.
 fn open_session(

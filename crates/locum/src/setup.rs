@@ -11,6 +11,7 @@ use locum_kernel::{
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
 
+use crate::config::Limits;
 use crate::flags::{Approvals, Bounds};
 
 const MAIN: &str = "main";
@@ -26,6 +27,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) approvals: Approvals,
     pub(crate) bounds: &'a Bounds,
+    /// What the configuration says where the flags say nothing.
+    pub(crate) limits: Limits,
+    /// What is known of the models.
+    pub(crate) specs: BTreeMap<String, ModelSpec>,
     pub(crate) script: Option<&'a Script>,
     pub(crate) tools: &'a dyn Toolbox,
 }
@@ -57,9 +62,11 @@ impl Setup<'_> {
 
     /// What is known of the model; of a script, what it says of itself.
     fn models(&self) -> BTreeMap<String, ModelSpec> {
+        let mut models = self.specs.clone();
         let window = self.script.and_then(Script::window_tokens);
         let spec = |window_tokens| ModelSpec { window_tokens, ..ModelSpec::default() };
-        window.map(|window| (self.model.to_owned(), spec(window))).into_iter().collect()
+        models.extend(window.map(|window| (self.model.to_owned(), spec(window))));
+        models
     }
 
     fn mode(&self) -> PolicyMode {
@@ -81,10 +88,11 @@ impl Setup<'_> {
     fn limits(&self) -> TreeLimits {
         let bounds = self.bounds;
         let fresh = TreeLimits {
-            slots: SLOTS,
+            slots: self.limits.slots.unwrap_or(SLOTS),
             width_max: AGENTS,
             spawns_max: AGENTS,
-            turns_max: MAIN_TURNS,
+            turns_max: self.limits.max_turns.unwrap_or(MAIN_TURNS),
+            micro_usd_max: self.limits.max_cost,
             ..TreeLimits::default()
         };
         let mut limits = self.before.map_or(fresh, |before| before.limits().clone());
@@ -100,9 +108,10 @@ impl Setup<'_> {
         limits
     }
 
-    /// Those below main have the usual limit of their own, unless a flag sets one for everybody.
+    /// Those below main have the usual limit of their own, unless somebody sets one for everybody.
     fn below(&self, mut definition: Definition) -> Definition {
-        let usual = self.bounds.max_turns.is_none().then_some(TURNS_DEFAULT);
+        let said = self.bounds.max_turns.or(self.limits.max_turns);
+        let usual = said.is_none().then_some(TURNS_DEFAULT);
         definition.limits.turns_max = usual;
         definition
     }

@@ -177,7 +177,7 @@ fn flags_that_make_no_sense_are_told_before_anything_is_made() {
         (&["-C", "no/such/folder"], 2, "E105", "no/such/folder"),
         (&["-c"], 2, "E120", "no session yet"),
         (&["-m", "nobody/knows"], 2, "E102", "nobody/knows"),
-        (&["-m", "script:no-such.yaml"], 2, "E101", "no-such.yaml"),
+        (&["-m", "script:no-such.yaml"], 2, "E400", "no-such.yaml"),
         (&["-m", "anthropic/any"], 6, "E106", "ANTHROPIC_API_KEY"),
     ];
     for (flags, exit, code, word) in cases {

@@ -26,6 +26,7 @@ impl Folder {
     fn run(&self, model: &str, variables: &[(&str, &str)], flags: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
         command.args(["run", "Hello", "-m", model]).args(flags).arg("--data").arg(&self.0);
+        command.env("XDG_CONFIG_HOME", &self.0).env_remove("LOCUM_CONFIG");
         command.env_remove("ANTHROPIC_API_KEY").env_remove("ANTHROPIC_BASE_URL");
         let output = command.envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap();
         for stream in [&output.stdout, &output.stderr] {
@@ -144,10 +145,9 @@ fn what_cannot_be_used_is_told_with_what_to_do() {
     let base = "ANTHROPIC_BASE_URL";
     let cases: &[Case<'_>] = &[
         ("anthropic/x", &[], 6, "error[E106]", "ANTHROPIC_API_KEY is not set"),
-        ("anthropic/x", &[key], 6, "error[E107]", "https) are not built in yet"),
-        ("anthropic/x", &[key, (base, "https://a.example")], 6, "error[E107]", "not built in yet"),
+        ("anthropic/x", &[key, (base, "ftp://a.example")], 6, "error[E107]", "no address of"),
         ("anthropic/x", &[key, (base, "a.example")], 6, "error[E107]", "no address of a provider"),
-        ("anthropic/", &[key], 2, "error[E102]", "script:FILE or anthropic/NAME"),
+        ("anthropic/", &[key], 2, "error[E102]", "none without a name"),
         ("oracle/x", &[key], 2, "error[E102]", "There is no model \"oracle/x\"."),
     ];
     for (model, variables, exit, code, words) in cases {

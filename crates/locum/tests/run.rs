@@ -160,10 +160,9 @@ fn what_cannot_be_done_is_told_with_what_to_do() {
     let place = format!("{}:4: unknown field `sya`", bad.display());
     let bad = format!("script:{}", bad.display());
     let cases: &[(&[&str], i32, &str, &str)] = &[
-        (&["run", "hi", "-m", &bad], 2, "E101", &place),
-        (&["run", "hi", "-m", "script:/no/such.yaml"], 2, "E101", "/no/such.yaml"),
+        (&["run", "hi", "-m", &bad], 2, "E400", &place),
+        (&["run", "hi", "-m", "script:/no/such.yaml"], 2, "E400", "/no/such.yaml"),
         (&["run", "hi", "-m", "gpt"], 2, "E102", "\"gpt\""),
-        (&["run", "hi"], 2, "E102", "No model"),
         (&["run", "-m", &good], 2, "E100", "<TEXT>"),
         (&["run", " ", "-m", &good], 2, "E100", "empty"),
         (&["run", "hi", "--fast"], 2, "E100", "--fast"),

@@ -298,8 +298,8 @@ fn it_says_why_it_cannot_begin() {
     let cases = [
         (vec!["script-server", SCRIPT, "--listen", &server.address], 6, "error[E109] "),
         (vec!["script-server"], 2, "error[E100] "),
-        (vec!["script-server", "no such file"], 2, "error[E101] The script cannot be read."),
-        (vec!["script-server", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")], 2, "error[E1"),
+        (vec!["script-server", "no such file"], 2, "error[E400] The script cannot be read."),
+        (vec!["script-server", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")], 2, "error[E4"),
     ];
     for (arguments, code, start) in cases {
         let output = locum(&arguments).output().unwrap();

@@ -3,6 +3,7 @@
 //! In reading order: [`clock`] (the only clock), [`provider`] (what a model is asked), [`tool`]
 //! (what a tool is run with), [`schema`] (what a model is told of tools), [`files`] (tools that
 //! read), [`script`] (a model that answers from a file), [`wire`] (models over the network),
+//! [`price`] (what an answer costs), [`fallback`] (who answers when the first cannot),
 //! [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line) (what is
 //! told to people and programs), [`events`] (how the journal becomes such lines), [`live`] (how
 //! readers get them), [`answer`] (what people's words mean), `door` (how other processes get in).
@@ -13,10 +14,12 @@ pub mod clock;
 pub mod door;
 pub mod driver;
 pub mod events;
+pub mod fallback;
 pub mod files;
 mod inflight;
 pub mod line;
 pub mod live;
+pub mod price;
 pub mod provider;
 pub mod schema;
 pub mod script;

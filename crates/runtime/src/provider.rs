@@ -29,6 +29,8 @@ pub struct Asked {
     pub replies: u32,
     /// Model calls of this agent that came to nothing, in its life.
     pub failures: u32,
+    /// Tries of this turn that came to nothing.
+    pub tries: u32,
     pub request: Request,
 }
 

@@ -1,16 +1,17 @@
 //! Models over the network: one provider per wire, all on the same connection code.
 //!
-//! In reading order: this file (what every wire shares), `http`
-//! (requests, statuses, time limits), `sse` (bytes to events), `history` (requests without
-//! encoding everything again), `words` (what all say alike), `text` (strings inside events),
-//! `after` (when to come back),
-//! `decode` (a recorded stream, read without a model), then a folder for each wire's own words.
+//! In reading order: this file (what every wire shares), `http` (requests, statuses, time limits),
+//! `tls` (whom to trust), `sse` (bytes to events), `history` (requests without encoding everything
+//! again), `words` (what all say alike), `text` (strings inside events), `after` (when to come
+//! back), `greet` (what a server says of itself), `decode` (a recorded stream, read without a
+//! model), then a folder for each wire's own words.
 
 mod after;
 pub(crate) mod anthropic;
 pub(crate) mod chat;
 mod decode;
 pub(crate) mod gemini;
+pub mod greet;
 pub(crate) mod history;
 mod http;
 pub(crate) mod ollama;
@@ -19,9 +20,11 @@ pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
+pub(crate) mod tls;
 pub(crate) mod words;
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,13 +37,15 @@ use crate::schema::{BuiltIn, Describe};
 
 use anthropic::Messages;
 use chat::Chat;
-use chat::presets::dialect_at;
+use chat::presets::dialect_of;
 use gemini::Generate;
 use http::Http;
 use responses::Responses;
 use sse::{Event, Splitter, Stop};
 
-pub use chat::presets::{PRESETS, Preset};
+#[cfg(test)]
+pub(crate) use tests::asked_for as asked_for_tests;
+
 pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
 pub use ollama::ollama_address;
@@ -135,22 +140,12 @@ pub fn provider(
         WireName::Anthropic => Arc::new(Online { http, wire: Messages::new(settings) }),
         WireName::OpenAiResponses => Arc::new(Online { http, wire: Responses::new(settings) }),
         WireName::OpenAiChat => {
-            let dialect = dialect_at(&settings.base_url);
+            let dialect = dialect_of(&settings.provider, &settings.base_url);
             Arc::new(Online { http, wire: Chat::new(settings, dialect) })
         }
         WireName::Gemini => Arc::new(Online { http, wire: Generate::new(settings) }),
         WireName::Ollama => Arc::new(Online { http, wire: ollama::Chat::new(settings) }),
     })
-}
-
-/// Models behind the chat wire, spoken as one known by name speaks it, wherever that is.
-pub fn compatible(
-    preset: &Preset,
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Provider>, BadAddress> {
-    let http = Arc::new(Http::new(settings, clock)?);
-    Ok(Arc::new(Online { http, wire: Chat::new(settings, preset.dialect) }))
 }
 
 /// Puts an answer together from the events of one response.
@@ -237,9 +232,16 @@ impl<D: Decoder> Reading<D> {
 /// How a provider on the network is used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `http://host:port`, with or without a path before `/v1`.
+    /// What it is called; some speak a little differently. Empty: nobody in particular.
+    pub provider: String,
+    /// `https://host`, with or without a path before `/v1`.
     pub base_url: String,
     pub key: Key,
+    /// Sent along with every request, instead of ours where the names are the same. Any of them
+    /// may be a secret.
+    pub headers: Vec<(String, Key)>,
+    /// Certificates to trust besides those this machine trusts.
+    pub ca_file: Option<PathBuf>,
     /// Longest answer to ask for, in tokens.
     pub max_tokens: u32,
     /// How much a server of models makes room for, in tokens. None: as much as it likes.
@@ -254,8 +256,11 @@ impl Settings {
     #[must_use]
     pub fn new(base_url: &str, key: Key) -> Settings {
         Settings {
+            provider: String::new(),
             base_url: base_url.to_owned(),
             key,
+            headers: Vec::new(),
+            ca_file: None,
             // What the kernel sets aside for an answer of a model it knows nothing of.
             max_tokens: 8_000,
             context: None,

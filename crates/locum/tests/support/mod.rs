@@ -54,6 +54,8 @@ impl Folder {
         command.args(arguments).arg("--data").arg(self.data());
         command.current_dir(&self.0).stdin(Stdio::null());
         command.env("USER", USER).env_remove("COLUMNS");
+        // Whoever runs the tests may have a configuration of their own.
+        command.env("XDG_CONFIG_HOME", &self.0).env_remove("LOCUM_CONFIG");
         command
     }
 

@@ -88,6 +88,7 @@ impl Driver {
             label: progress.name.label.clone(),
             replies: progress.replies,
             failures: progress.failures,
+            tries: progress.tries,
             request,
         };
         let live = self.feed.live(key, progress.name.clone());

@@ -67,6 +67,9 @@ impl Teller {
     }
 
     pub(super) fn turn_began(&mut self, telling: &mut Telling<'_>, id: AgentId, purpose: Purpose) {
+        if let Some(part) = self.part_mut(id) {
+            part.tries = 0;
+        }
         // A summary is told when it is there, as `compacted`.
         if let Purpose::Summary { .. } = purpose {
             return;
@@ -143,6 +146,7 @@ impl Teller {
     ) {
         let Some(part) = self.part_mut(id) else { return };
         part.failures += 1;
+        part.tries = attempt.saturating_sub(1);
         let wait_ms = not_before.since(telling.at);
         let (status, cause) = (failure.status, failure.to_string());
         let retry = Body::Retry { attempt, max: limits::TRIES_MAX, wait_ms, status, cause };

@@ -24,6 +24,9 @@ pub(super) struct Part {
     pub(super) calls: Vec<Doing>,
     pub(super) replies: u32,
     pub(super) failures: u32,
+    /// Tries of the turn under way that came to nothing.
+    #[serde(default)]
+    pub(super) tries: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,6 +45,8 @@ pub struct Progress<'a> {
     pub name: &'a AgentRef,
     pub replies: u32,
     pub failures: u32,
+    /// Of the turn under way.
+    pub tries: u32,
 }
 
 impl AgentRef {
@@ -66,6 +71,7 @@ impl Teller {
             name: &part.name,
             replies: part.replies,
             failures: part.failures,
+            tries: part.tries,
         })
     }
 
@@ -111,6 +117,7 @@ impl Teller {
             calls: Vec::new(),
             replies: 0,
             failures: 0,
+            tries: 0,
         });
         self.crowd.comes(spawn.parent.is_none().then_some(State::Done));
         self.live.push(spawn.agent);

@@ -60,6 +60,7 @@ impl Talk {
             label: self.label.to_owned(),
             replies: self.replies,
             failures: self.failures,
+            tries: 0,
             request,
         }
     }

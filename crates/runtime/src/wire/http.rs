@@ -2,14 +2,16 @@
 //! A key leaves here only in the header it is meant for.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use locum_kernel::{Failure, FailureKind, Reply, clip, headline};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
 
+use super::tls::{self, Scheme};
 use super::{Decoder, Meaning, Question, Reading, Settings, after, failed};
 use crate::clock::Clock;
 use crate::provider::failure_kind;
@@ -38,6 +40,14 @@ impl Key {
 }
 
 impl Key {
+    /// Its end, to tell one key from another; of a short one nothing.
+    #[must_use]
+    pub fn ending(&self) -> String {
+        let signs = self.0.chars().count();
+        let skipped = if signs < 16 { signs } else { signs - 4 };
+        format!("…{}", self.0.chars().skip(skipped).collect::<String>())
+    }
+
     /// For the header it is meant for, and nowhere else.
     pub(crate) fn secret(&self) -> &str {
         &self.0
@@ -55,10 +65,10 @@ impl fmt::Debug for Key {
 pub enum BadAddress {
     #[error("{0:?} is no address of a provider")]
     NotOne(String),
-    #[error("encrypted connections (https) are not built in yet")]
-    Encrypted,
     #[error("the key holds a character that no key has")]
     Key,
+    #[error("the header {0:?} holds a character that no header has")]
+    Header(String),
 }
 
 pub(super) struct Http {
@@ -67,6 +77,9 @@ pub(super) struct Http {
     /// Without the version that may stand at its end: people give both.
     base: Url,
     key: Key,
+    /// What the user wants sent along.
+    extra: HeaderMap,
+    ca_file: Option<PathBuf>,
     idle: Duration,
     clock: Arc<dyn Clock>,
 }
@@ -86,13 +99,13 @@ impl Http {
             base.trim_end_matches('/').trim_end_matches("/v1").trim_end_matches("/v1beta");
         let base = Url::parse(trimmed).map_err(|_| not_one())?;
         match base.scheme() {
-            "https" => return Err(BadAddress::Encrypted),
-            "http" if base.has_host() => {}
+            "https" | "http" if base.has_host() => {}
             _ => return Err(not_one()),
         }
         HeaderValue::from_str(&settings.key.0).map_err(|_| BadAddress::Key)?;
         let (client, key, idle) = (OnceLock::new(), settings.key.clone(), settings.idle);
-        Ok(Http { client, base, key, idle, clock })
+        let (extra, ca_file) = (extra_headers(settings)?, settings.ca_file.clone());
+        Ok(Http { client, base, key, extra, ca_file, idle, clock })
     }
 
     pub(super) fn key(&self) -> &Key {
@@ -109,13 +122,10 @@ impl Http {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = Client::builder()
-            // Wherever else a provider points, the key does not go.
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT)
-            .build();
-        let client = client.map_err(|error| self.network(&error))?;
+        let scheme = if self.base.scheme() == "https" { Scheme::Encrypted } else { Scheme::Plain };
+        let client = tls::builder(scheme, self.ca_file.as_deref())
+            .and_then(|builder| Ok(builder.connect_timeout(CONNECT).build()?))
+            .map_err(|error| failed(FailureKind::Other, causes(&error)))?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -134,6 +144,8 @@ impl Http {
                 map.insert(name, header);
             }
         }
+        // Last, so that people can say it differently.
+        map.extend(self.extra.clone());
         request = request.headers(map);
         let sent = tokio::time::timeout(self.idle, request.send()).await;
         let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
@@ -220,8 +232,12 @@ impl Http {
 
     /// Nothing was heard at all: nobody there, or the line is dead.
     fn network(&self, error: &reqwest::Error) -> Failure {
-        let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Server };
         let host = self.base.host_str().unwrap_or_default();
+        if tls::is_distrust(error) {
+            let why = format!("{host} is not trusted: {}", chain(error));
+            return self.without_key(failed(FailureKind::Other, why));
+        }
+        let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Server };
         self.without_key(failed(kind, format!("{host} cannot be reached: {}", chain(error))))
     }
 
@@ -235,6 +251,19 @@ impl Http {
     }
 }
 
+fn extra_headers(settings: &Settings) -> Result<HeaderMap, BadAddress> {
+    let mut map = HeaderMap::with_capacity(settings.headers.len());
+    for (name, value) in &settings.headers {
+        let header = HeaderName::from_bytes(name.as_bytes()).ok();
+        let header = header.zip(HeaderValue::from_str(value.secret()).ok());
+        let (name, mut value) = header.ok_or_else(|| BadAddress::Header(headline(name, 100)))?;
+        // It may well be a key.
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
 /// Some proxies say nothing about what they pass on; what they say otherwise is believed.
 fn may_be_stream(response: &Response) -> bool {
     !["text/html", "application/json"].iter().any(|kind| is(response, kind))
@@ -245,10 +274,15 @@ fn is(response: &Response, kind: &str) -> bool {
     told.is_some_and(|told| told.starts_with(kind))
 }
 
-/// An error with everything behind it. Never the address: it may carry a password.
+/// Everything behind an error. Never the address: it may carry a password.
 fn chain(error: &reqwest::Error) -> String {
-    let mut words = Vec::new();
-    let mut at: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    std::error::Error::source(error).map(causes).unwrap_or_default()
+}
+
+/// An error with everything behind it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words = vec![error.to_string()];
+    let mut at = error.source();
     while let Some(error) = at {
         words.push(error.to_string());
         at = error.source();

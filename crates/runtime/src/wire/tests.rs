@@ -27,6 +27,7 @@ fn asked(lines: Vec<Arc<Line>>) -> Asked {
         label: "main".into(),
         replies: 0,
         failures: 0,
+        tries: 0,
         request: Request {
             agent: AgentId::MAIN,
             model: "anthropic/some-model".into(),
@@ -39,6 +40,13 @@ fn asked(lines: Vec<Arc<Line>>) -> Asked {
             now: None,
         },
     }
+}
+
+/// A question for any model, for tests elsewhere.
+pub(crate) fn asked_for(model: &str) -> Asked {
+    let mut asked = asked(vec![person(1, "Hello")]);
+    asked.request.model = model.into();
+    asked
 }
 
 fn line(seq: u64, body: Body) -> Arc<Line> {

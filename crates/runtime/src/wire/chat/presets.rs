@@ -1,13 +1,10 @@
-//! Who speaks this wire, where, under which key, and what each of them wants otherwise.
+//! Who speaks this wire, and what each of them wants otherwise.
 
-/// A provider that is known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preset {
-    pub name: &'static str,
-    pub base_url: &'static str,
-    /// Where its key may be found in the environment, the usual name first. None: it needs none.
-    pub keys: &'static [&'static str],
-    pub(crate) dialect: Dialect,
+/// A provider that is known by name, and where it is known to be.
+struct Speaker {
+    name: &'static str,
+    host: &'static str,
+    dialect: Dialect,
 }
 
 /// How a provider differs from the plainest form of the wire.
@@ -48,73 +45,36 @@ impl Dialect {
     }
 }
 
-const fn preset(
-    name: &'static str,
-    base_url: &'static str,
-    keys: &'static [&'static str],
-    quirks: &'static [Quirk],
-) -> Preset {
-    Preset { name, base_url, keys, dialect: Dialect(quirks) }
+const fn speaker(name: &'static str, host: &'static str, quirks: &'static [Quirk]) -> Speaker {
+    Speaker { name, host, dialect: Dialect(quirks) }
 }
 
-pub const PRESETS: [Preset; 13] = [
-    preset(
-        "openai",
-        "https://api.openai.com/v1",
-        &["OPENAI_API_KEY"],
-        &[MaxCompletionTokens, ParallelCalls],
-    ),
-    preset(
-        "openrouter",
-        "https://openrouter.ai/api/v1",
-        &["OPENROUTER_API_KEY"],
-        &[ParallelCalls, DetailsBack],
-    ),
-    preset("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], &[ReasoningBack]),
-    preset(
-        "groq",
-        "https://api.groq.com/openai/v1",
-        &["GROQ_API_KEY"],
-        &[MaxCompletionTokens, ParallelCalls],
-    ),
-    preset(
+const SPEAKERS: [Speaker; 13] = [
+    speaker("openai", "api.openai.com", &[MaxCompletionTokens, ParallelCalls]),
+    speaker("openrouter", "openrouter.ai", &[ParallelCalls, DetailsBack]),
+    speaker("deepseek", "api.deepseek.com", &[ReasoningBack]),
+    speaker("groq", "api.groq.com", &[MaxCompletionTokens, ParallelCalls]),
+    speaker(
         "mistral",
-        "https://api.mistral.ai/v1",
-        &["MISTRAL_API_KEY"],
+        "api.mistral.ai",
         &[NoStreamOptions, ParallelCalls, NineSignIds, NoUserAfterTool],
     ),
-    preset("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], &[ParallelCalls, ReasoningBesideOutput]),
-    preset(
-        "together",
-        "https://api.together.xyz/v1",
-        &["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"],
-        &[],
-    ),
-    preset("fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], &[]),
-    preset(
-        "cerebras",
-        "https://api.cerebras.ai/v1",
-        &["CEREBRAS_API_KEY"],
-        &[MaxCompletionTokens, ParallelCalls],
-    ),
-    preset("vllm", "http://127.0.0.1:8000/v1", &[], &[ParallelCalls]),
-    preset("llama.cpp", "http://127.0.0.1:8080/v1", &[], &[ParallelCalls]),
-    preset("lmstudio", "http://127.0.0.1:1234/v1", &[], &[]),
-    preset("ollama", "http://127.0.0.1:11434/v1", &[], &[]),
+    speaker("xai", "api.x.ai", &[ParallelCalls, ReasoningBesideOutput]),
+    speaker("together", "api.together.xyz", &[]),
+    speaker("fireworks", "api.fireworks.ai", &[]),
+    speaker("cerebras", "api.cerebras.ai", &[MaxCompletionTokens, ParallelCalls]),
+    speaker("vllm", "127.0.0.1:8000", &[ParallelCalls]),
+    speaker("llamacpp", "127.0.0.1:8080", &[ParallelCalls]),
+    speaker("lmstudio", "127.0.0.1:1234", &[]),
+    speaker("ollama", "127.0.0.1:11434", &[]),
 ];
 
-impl Preset {
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Preset> {
-        PRESETS.iter().find(|preset| preset.name == name)
-    }
-}
-
-/// How the one at an address speaks, if it is known.
-pub(crate) fn dialect_at(base_url: &str) -> Dialect {
+/// How a provider speaks: by its name wherever it is, else by where it is.
+pub(crate) fn dialect_of(name: &str, base_url: &str) -> Dialect {
     let host = host(base_url);
-    let known = PRESETS.iter().find(|preset| self::host(preset.base_url) == host);
-    known.map_or(Dialect::PLAIN, |preset| preset.dialect)
+    let named = SPEAKERS.iter().find(|speaker| speaker.name == name);
+    let known = named.or_else(|| SPEAKERS.iter().find(|speaker| speaker.host == host));
+    known.map_or(Dialect::PLAIN, |speaker| speaker.dialect)
 }
 
 /// The host and its port. This machine has two names.
@@ -130,28 +90,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_say_who_is_there() {
+    fn a_name_or_an_address_says_who_is_there() {
         let cases = [
-            ("https://api.mistral.ai", "mistral"),
-            ("https://API.Mistral.ai/v1/", "mistral"),
-            ("http://user:pw@localhost:8080", "llama.cpp"),
-            ("https://openrouter.ai/api/v1", "openrouter"),
+            ("", "https://api.mistral.ai", "mistral"),
+            ("", "https://API.Mistral.ai/v1/", "mistral"),
+            ("mine", "http://user:pw@localhost:8080", "llamacpp"),
+            ("mine", "https://openrouter.ai/api/v1", "openrouter"),
+            ("mistral", "http://127.0.0.1:9", "mistral"),
+            ("mistral", "https://api.openai.com", "mistral"),
         ];
-        for (url, name) in cases {
-            assert_eq!(dialect_at(url), Preset::named(name).unwrap().dialect, "{url}");
+        for (name, url, expected) in cases {
+            let expected = SPEAKERS.iter().find(|it| it.name == expected).unwrap();
+            assert_eq!(dialect_of(name, url), expected.dialect, "{name} {url}");
         }
         for url in ["http://127.0.0.1:9", "https://mistral.ai.example.org/v1", ""] {
-            assert_eq!(dialect_at(url), Dialect::PLAIN, "{url}");
+            assert_eq!(dialect_of("mine", url), Dialect::PLAIN, "{url}");
         }
     }
 
     #[test]
-    fn presets_are_told_apart() {
-        for (at, one) in PRESETS.iter().enumerate() {
-            let rest = &PRESETS[at + 1..];
-            assert!(one.base_url.ends_with("/v1"), "{}", one.name);
+    fn speakers_are_told_apart() {
+        for (at, one) in SPEAKERS.iter().enumerate() {
+            let rest = &SPEAKERS[at + 1..];
             assert!(rest.iter().all(|it| it.name != one.name), "{}", one.name);
-            assert!(rest.iter().all(|it| host(it.base_url) != host(one.base_url)), "{}", one.name);
+            assert!(rest.iter().all(|it| it.host != one.host), "{}", one.name);
+            assert_eq!(host(one.host), one.host);
         }
     }
 }

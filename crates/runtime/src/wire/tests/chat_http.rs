@@ -7,7 +7,7 @@ use locum_kernel::{Failure, FailureKind, Reply};
 use super::http::{Still, block_on, response, serve, stream};
 use super::{asked, person};
 use crate::live::Live;
-use crate::wire::{self, Key, Preset, Settings, WireName};
+use crate::wire::{self, Key, Settings, WireName};
 
 const WHOLE: &str = r#"{
   "object": "chat.completion",
@@ -112,11 +112,11 @@ fn statuses_say_what_failed() {
 }
 
 #[test]
-fn a_preset_is_spoken_wherever_it_is() {
+fn somebody_known_is_spoken_with_wherever_it_is() {
     let (base, server) = serve(vec![stream(STREAMED)]);
-    let settings = Settings::new(&base, Key::new("k"));
-    let preset = Preset::named("mistral").unwrap();
-    let chat = wire::compatible(preset, &settings, Arc::new(Still)).unwrap();
+    let provider = "mistral".to_owned();
+    let settings = Settings { provider, ..Settings::new(&base, Key::new("k")) };
+    let chat = wire::provider(WireName::OpenAiChat, &settings, Arc::new(Still)).unwrap();
     block_on(chat.answer(asked(vec![person(1, "Hello")]), Live::nobody())).unwrap();
     let request = server.join().unwrap().remove(0);
     assert!(!request.contains("stream_options"), "{request}");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{asked, line, person};
 use crate::provider::Asked;
 use crate::schema::BuiltIn;
-use crate::wire::chat::presets::{Dialect, Preset};
+use crate::wire::chat::presets::{Dialect, dialect_of};
 use crate::wire::chat::request::Builder;
 
 fn builder(dialect: Dialect) -> Builder {
@@ -16,7 +16,7 @@ fn builder(dialect: Dialect) -> Builder {
 }
 
 fn dialect(name: &str) -> Dialect {
-    Preset::named(name).unwrap().dialect
+    dialect_of(name, "")
 }
 
 fn body(dialect: Dialect, asked: &Asked) -> Value {

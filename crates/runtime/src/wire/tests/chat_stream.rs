@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::stream::{corpus, streams, walk};
 use crate::live::{Feed, Live, PieceKind, Told};
-use crate::wire::chat::presets::{Dialect, Preset};
+use crate::wire::chat::presets::{Dialect, dialect_of};
 use crate::wire::chat::stream::{Ending, Stream};
 use crate::wire::{Framing, Reading};
 
@@ -30,7 +30,7 @@ fn decode_marked(chunks: &[&[u8]]) -> Result<Reply, Failure> {
 }
 
 pub(super) fn decode_as(name: &str, events: &[Value]) -> Result<Reply, Failure> {
-    let dialect = Preset::named(name).unwrap().dialect;
+    let dialect = dialect_of(name, "");
     let stream = Stream::new(Live::nobody(), dialect, Ending::Clean);
     read(&[sse(events).as_bytes()], stream, Framing::Events)
 }

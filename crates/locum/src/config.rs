@@ -1,0 +1,434 @@
+//! `config.toml`: which model, which providers, what they cost and how far agents may go. Only the
+//! user's own file is read; a project's file is not read at all yet, and could never say where
+//! keys go. Every mistake is told with its line, and all of them at once.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use locum_runtime::price::{self, Known};
+use locum_runtime::wire::WireName;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::address::nearest;
+use crate::complaint::Complaint;
+use crate::{print, providers};
+
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) model: Option<String>,
+    pub(crate) fallback: Vec<String>,
+    pub(crate) aliases: BTreeMap<String, String>,
+    pub(crate) providers: BTreeMap<String, Own>,
+    pub(crate) prices: BTreeMap<String, Known>,
+    pub(crate) limits: Limits,
+    /// Certificates to trust besides those the machine trusts.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Where it was read from, if it was.
+    pub(crate) path: Option<PathBuf>,
+    /// What was not understood and passed over.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What the user says of a provider.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) wire: Option<WireName>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) key_env: Option<String>,
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) slots: Option<u32>,
+    pub(crate) max_turns: Option<u32>,
+    pub(crate) max_cost: Option<u64>,
+}
+
+/// The user's configuration. Warnings are printed by whoever wants them.
+pub(crate) fn read(flag: Option<&Path>) -> Result<Config, Complaint> {
+    let named = flag.map(Path::to_owned).or_else(|| set("LOCUM_CONFIG").map(PathBuf::from));
+    let must_exist = named.is_some();
+    let Some(path) = named.or_else(default_path) else { return Ok(Config::default()) };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
+            return Ok(Config::default());
+        }
+        Err(error) => return Err(Complaint::config_unread(&path, &error)),
+    };
+    parse(&path, &text)
+}
+
+impl Config {
+    /// Says what was passed over.
+    pub(crate) fn warn(&self) {
+        for warning in &self.warnings {
+            print::note(&format!("warning: {warning}"));
+        }
+    }
+}
+
+pub(crate) fn set(name: &str) -> Option<String> {
+    env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// `$XDG_CONFIG_HOME/locum/config.toml`, on every system but Windows.
+fn default_path() -> Option<PathBuf> {
+    let folder = if cfg!(windows) {
+        set("APPDATA").map(PathBuf::from)
+    } else {
+        let xdg = set("XDG_CONFIG_HOME").map(PathBuf::from);
+        xdg.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))
+    };
+    folder.map(|folder| folder.join("locum/config.toml"))
+}
+
+fn parse(path: &Path, text: &str) -> Result<Config, Complaint> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader { path, text, mistakes: Vec::new(), warnings: Vec::new() };
+    for error in errors {
+        reader.mistake(error.span().unwrap_or_default(), error.message());
+    }
+    let mut config = Config { path: Some(path.to_owned()), ..Config::default() };
+    if reader.mistakes.is_empty() {
+        reader.top(table.get_ref(), &mut config);
+    }
+    if reader.mistakes.is_empty() {
+        config.warnings = reader.warnings;
+        return Ok(config);
+    }
+    reader.mistakes.sort_by_key(|(line, _)| *line);
+    let mut cause = String::new();
+    for (line, what) in &reader.mistakes {
+        let _ = writeln!(cause, "{}:{line}: {what}", path.display());
+    }
+    let line = reader.mistakes[0].0;
+    Err(Complaint::config(path, line, cause))
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    mistakes: Vec<(usize, String)>,
+    warnings: Vec<String>,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+const TOP: [&str; 7] = ["model", "fallback", "aliases", "providers", "prices", "limits", "ca_file"];
+const OWN: [&str; 6] = ["wire", "base_url", "key_env", "key_file", "headers", "model"];
+const LIMITS: [&str; 3] = ["slots", "max_turns", "max_cost_usd"];
+
+impl Reader<'_> {
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
+        before.split(|byte| *byte == b'\n').count()
+    }
+
+    fn mistake(&mut self, span: Range<usize>, what: &str) {
+        let line = self.line(&span);
+        self.mistakes.push((line, what.to_owned()));
+    }
+
+    fn unknown(&mut self, span: &Range<usize>, key: &str, known: &[&str]) {
+        let near = nearest(key, known.iter().copied());
+        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        let place = format!("{}:{}", self.path.display(), self.line(span));
+        self.warnings.push(format!("{place}: there is no setting {key:?}{near}"));
+    }
+
+    fn top(&mut self, table: &DeTable<'_>, config: &mut Config) {
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "model" => config.model = self.text("model", value),
+                "fallback" => config.fallback = self.texts("fallback", value),
+                "ca_file" => config.ca_file = self.file("ca_file", value),
+                "aliases" => {
+                    for (name, value) in self.table("aliases", value).into_iter().flatten() {
+                        let model = self.text(&format!("aliases.{}", name.get_ref()), value);
+                        config.aliases.extend(model.map(|it| (name.get_ref().to_string(), it)));
+                    }
+                }
+                "providers" => {
+                    for (name, value) in self.table("providers", value).into_iter().flatten() {
+                        let plain = providers::plain_name(name.get_ref()).to_owned();
+                        let own = self.own(&plain, name.span(), value);
+                        config.providers.insert(plain, own);
+                    }
+                }
+                "prices" => {
+                    for (model, value) in self.table("prices", value).into_iter().flatten() {
+                        self.price(model, value, config);
+                    }
+                }
+                "limits" => config.limits = self.limits(value),
+                other => self.unknown(&key.span(), other, &TOP),
+            }
+        }
+    }
+
+    fn own(&mut self, provider: &str, span: Range<usize>, value: &Value<'_>) -> Own {
+        let mut own = Own::default();
+        let at = format!("providers.{provider}");
+        let Some(table) = self.table(&at, value) else { return own };
+        for (key, value) in table {
+            let name = format!("{at}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "wire" => own.wire = self.wire(&name, value),
+                "base_url" => own.base_url = self.text(&name, value),
+                "key_env" => own.key_env = self.text(&name, value),
+                "key_file" => own.key_file = self.file(&name, value),
+                "model" => own.model = self.text(&name, value),
+                "headers" => {
+                    for (header, value) in self.table(&name, value).into_iter().flatten() {
+                        let text = self.text(&format!("{name}.{}", header.get_ref()), value);
+                        own.headers.extend(text.map(|it| (header.get_ref().to_string(), it)));
+                    }
+                }
+                "key" | "api_key" => {
+                    let what = format!("{name}: keys do not stand here; use key_env or key_file");
+                    self.mistake(key.span(), &what);
+                }
+                other => self.unknown(&key.span(), other, &OWN),
+            }
+        }
+        if providers::Preset::named(provider).is_none() && own.base_url.is_none() {
+            let what = format!("{at} is nobody known, so it needs a base_url");
+            self.mistake(span, &what);
+        }
+        own
+    }
+
+    fn price(
+        &mut self,
+        model: &Spanned<std::borrow::Cow<'_, str>>,
+        value: &Value<'_>,
+        config: &mut Config,
+    ) {
+        let at = format!("prices.{:?}", model.get_ref());
+        let Some(row) = self.table(&at, value) else { return };
+        for (key, _) in row {
+            if !price::FIELDS.contains(&key.get_ref().as_ref()) {
+                self.unknown(&key.span(), key.get_ref(), &price::FIELDS);
+            }
+        }
+        let (provider, name) = model.get_ref().split_once('/').unwrap_or((model.get_ref(), ""));
+        if name.is_empty() {
+            let what = format!("{at} must be named \"provider/model\"");
+            return self.mistake(model.span(), &what);
+        }
+        match price::known(row) {
+            Ok(known) => {
+                let model = format!("{}/{name}", providers::plain_name(provider));
+                config.prices.insert(model, known);
+            }
+            Err((field, why)) => {
+                let span = row.get(field.as_str()).map_or_else(|| value.span(), Spanned::span);
+                self.mistake(span, &format!("{at}.{field} {why}"));
+            }
+        }
+    }
+
+    fn limits(&mut self, value: &Value<'_>) -> Limits {
+        let mut limits = Limits::default();
+        let Some(table) = self.table("limits", value) else { return limits };
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "slots" => limits.slots = self.count("limits.slots", value),
+                "max_turns" => limits.max_turns = self.count("limits.max_turns", value),
+                "max_cost_usd" => {
+                    limits.max_cost = price::micro_usd(value.get_ref());
+                    if limits.max_cost.is_none() {
+                        self.wrong("limits.max_cost_usd", "an amount of dollars", value);
+                    }
+                }
+                other => self.unknown(&key.span(), other, &LIMITS),
+            }
+        }
+        limits
+    }
+
+    fn wrong(&mut self, name: &str, wanted: &str, found: &Value<'_>) {
+        let what = format!("{name} must be {wanted}, found {}", found.get_ref().type_str());
+        self.mistake(found.span(), &what);
+    }
+
+    fn table<'v>(&mut self, name: &str, value: &'v Value<'v>) -> Option<&'v DeTable<'v>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong(name, "a table", value);
+        }
+        table
+    }
+
+    /// Some text, and not just space.
+    fn text(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
+        match value.get_ref().as_str() {
+            Some(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+            Some(_) => {
+                self.mistake(value.span(), &format!("{name} is empty"));
+                None
+            }
+            None => {
+                self.wrong(name, "a text in quotes", value);
+                None
+            }
+        }
+    }
+
+    fn texts(&mut self, name: &str, value: &Value<'_>) -> Vec<String> {
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong(name, "a list of texts", value);
+            return Vec::new();
+        };
+        array.iter().filter_map(|value| self.text(name, value)).collect()
+    }
+
+    /// A path; one that is not absolute is meant from the folder of the configuration.
+    fn file(&mut self, name: &str, value: &Value<'_>) -> Option<PathBuf> {
+        let text = self.text(name, value)?;
+        if let Some(rest) = text.strip_prefix("~/") {
+            return set("HOME").map(|home| PathBuf::from(home).join(rest));
+        }
+        Some(self.path.parent().unwrap_or(Path::new(".")).join(text))
+    }
+
+    fn count(&mut self, name: &str, value: &Value<'_>) -> Option<u32> {
+        let count = price::whole(value.get_ref()).and_then(|it| u32::try_from(it).ok());
+        let count = count.filter(|count| *count > 0);
+        if count.is_none() {
+            self.wrong(name, "a whole number, 1 or more", value);
+        }
+        count
+    }
+
+    fn wire(&mut self, name: &str, value: &Value<'_>) -> Option<WireName> {
+        let wire = WireName::named(&self.text(name, value)?);
+        if wire.is_none() {
+            let words = WireName::ALL.map(WireName::word).join(", ");
+            self.mistake(value.span(), &format!("{name} must be one of {words}"));
+        }
+        wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_there_is_can_be_said() {
+        let config = parse(
+            Path::new("/etc/x/config.toml"),
+            r#"
+                model = "groq/llama"
+                fallback = ["openai/gpt-5", "fast"]
+                ca_file = "ca.pem"
+                aliases.fast = "groq/small"
+                [providers.google]
+                base_url = "http://127.0.0.1:1"
+                key_env = "MY_KEY"
+                headers = { X-Team = "a b" }
+                [providers.mine]
+                base_url = "http://127.0.0.1:2/v1"
+                wire = "openai-chat"
+                key_file = "/k"
+                model = "m"
+                [prices."google/g"]
+                input = 0.5
+                output = 1
+                [limits]
+                slots = 2
+                max_turns = 3
+                max_cost_usd = 1.25
+            "#,
+        );
+        let config = config.unwrap();
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        assert_eq!(config.model.as_deref(), Some("groq/llama"));
+        assert_eq!(config.fallback, ["openai/gpt-5", "fast"]);
+        assert_eq!(config.aliases["fast"], "groq/small");
+        assert_eq!(config.ca_file.as_deref(), Some(Path::new("/etc/x/ca.pem")));
+        let google = &config.providers["gemini"];
+        assert_eq!(google.headers, [("X-Team".to_owned(), "a b".to_owned())]);
+        assert_eq!(google.key_env.as_deref(), Some("MY_KEY"));
+        assert_eq!(config.providers["mine"].key_file.as_deref(), Some(Path::new("/k")));
+        assert_eq!(config.prices["gemini/g"].price.unwrap().input, 500_000);
+        let Limits { slots, max_turns, max_cost } = config.limits;
+        assert_eq!((slots, max_turns, max_cost), (Some(2), Some(3), Some(1_250_000)));
+    }
+
+    /// What is told of a file, all of it.
+    fn told(text: &str) -> String {
+        match parse(Path::new("c.toml"), text) {
+            Ok(config) => config.warnings.join("\n"),
+            Err(complaint) => complaint.cause.trim_end().to_owned(),
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        let cases = [
+            ("", ""),
+            ("modle = \"x\"", "c.toml:1: there is no setting \"modle\"; did you mean \"model\"?"),
+            (
+                "[limits]\nslot = 1",
+                "c.toml:2: there is no setting \"slot\"; did you mean \"slots\"?",
+            ),
+            ("zzzzzzz = 1", "c.toml:1: there is no setting \"zzzzzzz\""),
+            ("\nmodel = 3", "c.toml:2: model must be a text in quotes, found integer"),
+            ("model = \" \"", "c.toml:1: model is empty"),
+            ("fallback = \"a\"", "c.toml:1: fallback must be a list of texts, found string"),
+            ("fallback = [1]", "c.toml:1: fallback must be a text in quotes, found integer"),
+            ("aliases = 1", "c.toml:1: aliases must be a table, found integer"),
+            (
+                "[limits]\nslots = 0",
+                "c.toml:2: limits.slots must be a whole number, 1 or more, found integer",
+            ),
+            (
+                "[limits]\nmax_cost_usd = \"x\"",
+                "c.toml:2: limits.max_cost_usd must be an amount of dollars, found string",
+            ),
+            (
+                "[providers.mine]\nkey_env = \"K\"",
+                "c.toml:1: providers.mine is nobody known, so it needs a base_url",
+            ),
+            (
+                "[providers.openai]\nkey = \"sk-1\"",
+                "c.toml:2: providers.openai.key: keys do not stand here; use key_env or key_file",
+            ),
+            (
+                "[providers.openai]\nwire = \"smtp\"",
+                "c.toml:2: providers.openai.wire must be one of anthropic, openai-chat, \
+                 openai-responses, gemini, ollama",
+            ),
+            (
+                "[prices]\nx = {input = 1, output = 2}",
+                "c.toml:2: prices.\"x\" must be named \"provider/model\"",
+            ),
+            (
+                "[prices.\"a/b\"]\ninput = 1\noutput = \"2\"",
+                "c.toml:3: prices.\"a/b\".output must be dollars per million tokens",
+            ),
+            (
+                "model = 1\n\n[limits]\nslots = -1",
+                "c.toml:1: model must be a text in quotes, found integer\n\
+                 c.toml:4: limits.slots must be a whole number, 1 or more, found integer",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(told(text), expected, "{text}");
+        }
+        let broken = told("model = \"x\"\nfallback = [\n");
+        assert!(broken.starts_with("c.toml:2: ") || broken.starts_with("c.toml:3: "), "{broken}");
+    }
+}
