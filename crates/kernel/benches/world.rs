@@ -28,6 +28,7 @@ pub(crate) struct World {
 
 fn definition(name: &str, kind: Kind, turns_max: u32) -> Definition {
     Definition {
+        output: None,
         name: name.into(),
         kind,
         about: format!("about {name}"),
@@ -111,6 +112,7 @@ impl World {
         };
         world.input(Input::Configured(Box::new(config(slots, window))));
         let message = Message {
+            pictures: Vec::new(),
             channel: "terminal".into(),
             sender: String::new(),
             external_id: None,

@@ -156,6 +156,7 @@ fn merge(session: &mut Session, input: InputId, message: &Message) {
     if let Some(waiting) = find(&mut session.queue, input) {
         waiting.message.text.push('\n');
         waiting.message.text.push_str(&message.text);
+        waiting.message.pictures.extend_from_slice(&message.pictures);
         waiting.at = now;
     }
 }

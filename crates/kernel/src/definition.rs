@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Digest;
 use crate::limits::{DEPTH_CEILING, TURNS_DEFAULT};
@@ -55,6 +56,9 @@ pub struct Definition {
     /// Its read-only calls may run together; results still go back in call order.
     #[serde(default)]
     pub parallel_reads: bool,
+    /// What its final words must be: a JSON schema. The edge compares, the kernel judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Arc<Value>>,
     /// Something must be prepared (a worktree, a host) before its first turn.
     #[serde(default)]
     pub setup: bool,
@@ -74,6 +78,7 @@ impl Definition {
             uses: Rights::all(),
             limits: AgentLimits::default(),
             parallel_reads: false,
+            output: None,
             setup: false,
         }
     }

@@ -55,7 +55,8 @@ pub use event::{
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Input, Refusal};
 pub use message::{
-    Body, Line, Message, Note, Output, Reply, Source, To, Urgency, Usage, Use, Who, clip, headline,
+    Body, Line, Message, Note, Output, Picture, Reply, Source, To, Urgency, Usage, Use, Who, clip,
+    headline,
 };
 pub use owed::{deadline, errand, owed, parcel};
 pub use prompt::{Bootstrap, Request, prompt};

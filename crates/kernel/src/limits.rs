@@ -2,6 +2,12 @@
 
 /// Longest message a person or channel may send. Longer text belongs in a file.
 pub const INPUT_BYTES_MAX: usize = 256 * 1024;
+/// Pictures shown at once; more is a film.
+pub const PICTURES_MAX: usize = 16;
+/// What a picture is taken to cost in a context, until the provider's count replaces it.
+pub const PICTURE_TOKENS: u64 = 1_600;
+/// Times in a row an agent may hand in what does not match before it has failed.
+pub const FLAWS_MAX: u32 = 5;
 /// Longest cause of a failure and reason of a person.
 pub const CAUSE_BYTES_MAX: usize = 2_000;
 /// Longest name of a channel, sender, message or address, and of an agent.

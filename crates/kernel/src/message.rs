@@ -9,7 +9,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, CallId, Deed, InputId, Receipt, Seq};
+use crate::limits::PICTURE_TOKENS;
+use crate::{AgentId, CallId, Deed, InputId, Receipt, Seq, tokens};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,14 @@ pub enum To {
     Agent(AgentId),
 }
 
+/// A picture that was shown. Its bytes are kept elsewhere, under a name made of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    pub handle: String,
+    /// `image/png` or its like.
+    pub media_type: String,
+}
+
 /// A message from outside, as a channel hands it over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
@@ -74,6 +83,8 @@ pub struct Message {
     /// Where replies must be sent; `None` for faces that read the view.
     #[serde(default)]
     pub reply_to: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
 }
 
 /// Where a note in an inbox came from.
@@ -107,12 +118,26 @@ pub struct Note {
     /// Where those who said it must be answered, when it was passed on from somebody who ended.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reply_to: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
 }
 
 impl Note {
     #[must_use]
     pub fn new(source: Source, text: String) -> Note {
-        Note { source, text, input: None, receipt: None, handle: None, reply_to: BTreeSet::new() }
+        Note {
+            source,
+            text,
+            input: None,
+            receipt: None,
+            handle: None,
+            reply_to: BTreeSet::new(),
+            pictures: Vec::new(),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        tokens(self.text.len()).saturating_add(shown_tokens(&self.pictures))
     }
 
     pub(crate) fn is_from_person(&self) -> bool {
@@ -172,6 +197,10 @@ pub struct Reply {
     /// `None`: the price is not known, which is not the same as free.
     #[serde(default)]
     pub micro_usd: Option<u64>,
+    /// What the edge found wrong with its final words or its `complete`, if they must match what
+    /// the definition says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
 }
 
 /// What came of a call.
@@ -189,11 +218,17 @@ pub struct Output {
     /// What the edge saw happen, for the receipt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deeds: Vec<Deed>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Box<Receipt>>,
 }
 
 impl Output {
+    pub(crate) fn tokens(&self) -> u64 {
+        tokens(self.text.len()).saturating_add(shown_tokens(&self.pictures))
+    }
+
     #[must_use]
     pub fn ok(text: impl Into<String>) -> Output {
         Output { text: text.into(), ..Output::default() }
@@ -208,6 +243,10 @@ impl Output {
     pub fn error(text: impl Into<String>) -> Output {
         Output { text: text.into(), is_error: true, ..Output::default() }
     }
+}
+
+fn shown_tokens(pictures: &[Picture]) -> u64 {
+    (pictures.len() as u64).saturating_mul(PICTURE_TOKENS)
 }
 
 /// One line of a transcript. `seq` names it for ever, so an edge can cache its encoding.

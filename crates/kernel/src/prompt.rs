@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::{
@@ -29,6 +30,9 @@ pub struct Request {
     /// The history from the last summary on. For a summary the edge may leave out the oldest
     /// lines if they do not fit.
     pub lines: Vec<Arc<Line>>,
+    /// What its final words must be: a JSON schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Arc<Value>>,
     /// What is true only now: the open workers. Goes after the history.
     pub now: Option<String>,
 }
@@ -48,19 +52,18 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
     let lines = closed_lines(agent);
     assert_paired(lines);
     let tools = tools(session, agent);
+    let definition = session.definition(agent);
     let delegates = tools.iter().any(|name| Tool::named(name).is_some_and(Tool::is_judged));
     Some(Request {
         agent: id,
         model: agent.model.clone(),
         purpose,
         bootstrap: if agent.is_main() { Bootstrap::Full } else { Bootstrap::Minimal },
-        instructions: session
-            .definition(agent)
-            .map(|definition| definition.instructions.clone())
-            .unwrap_or_default(),
+        instructions: definition.map(|it| it.instructions.clone()).unwrap_or_default(),
         catalogue: if delegates { catalogue(session, agent) } else { Vec::new() },
         tools,
         lines: lines.to_vec(),
+        output: definition.and_then(|it| it.output.clone()),
         now: open_workers(session, agent, now),
     })
 }

@@ -49,6 +49,8 @@ pub enum Why {
     Limit(String),
     /// The model failed for good.
     Model(String),
+    /// What it handed in was not what its definition wants; the text says why.
+    Flawed(String),
     /// Its setup failed.
     Setup(String),
     /// Somebody stopped it; the text is their reason.

@@ -226,6 +226,9 @@ pub struct Agent {
     pub(crate) last_turn: Option<Breach>,
     /// A context that was too long has been compacted once for this turn.
     pub(crate) squeezed: bool,
+    /// How often in a row it handed in what does not match.
+    #[serde(default)]
+    pub(crate) flaws: u32,
     pub(crate) tally: Tally,
     pub(crate) live: BTreeSet<AgentId>,
     pub(crate) after: BTreeSet<AgentId>,

@@ -254,6 +254,7 @@ fn one_word(model: &str) -> Asked {
         failures: 0,
         tries: 0,
         request: Request {
+            output: None,
             agent: AgentId::MAIN,
             model: model.into(),
             purpose: Purpose::Answer,

@@ -168,5 +168,14 @@ fn user() -> String {
 
 pub(crate) fn message(text: String, urgency: Urgency) -> Message {
     let (channel, sender) = ("cli".into(), user());
-    Message { channel, sender, external_id: None, text, urgency, to: To::Floor, reply_to: None }
+    Message {
+        pictures: Vec::new(),
+        channel,
+        sender,
+        external_id: None,
+        text,
+        urgency,
+        to: To::Floor,
+        reply_to: None,
+    }
 }

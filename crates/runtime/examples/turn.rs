@@ -71,6 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         models: BTreeMap::new(),
     })))?;
     driver.take(Input::Said(Message {
+        pictures: Vec::new(),
         channel: "cli".into(),
         sender: "user".into(),
         external_id: None,

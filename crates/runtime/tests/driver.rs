@@ -246,6 +246,7 @@ fn config(script: &Script) -> Config {
 
 fn message() -> Message {
     Message {
+        pictures: Vec::new(),
         channel: "test".into(),
         sender: "me".into(),
         external_id: None,

@@ -122,6 +122,7 @@ fn config() -> Input {
 
 fn said(text: &str) -> Input {
     Input::Said(Message {
+        pictures: Vec::new(),
         channel: "cli".into(),
         sender: text.into(),
         external_id: Some(text.into()),

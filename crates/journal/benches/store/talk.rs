@@ -47,6 +47,7 @@ fn config() -> Config {
 
 fn message() -> Message {
     Message {
+        pictures: Vec::new(),
         channel: "bench".into(),
         sender: "me".into(),
         external_id: None,

@@ -10,8 +10,8 @@ use super::ledger;
 use crate::limits::LATEST_BYTES_MAX;
 use crate::{
     Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
-    Line, Link, Mode, Owed, Pause, Phase, Purpose, Receipt, Reply, Retry, Rights, Session, Spawn,
-    Tally, Thought, Turn, TurnStart, headline,
+    Line, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Reply, Retry, Rights, Session,
+    Spawn, Tally, Thought, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -65,6 +65,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         account: Account::default(),
         last_turn: None,
         squeezed: false,
+        flaws: 0,
         tally: Tally::default(),
         live: BTreeSet::new(),
         after,
@@ -184,7 +185,7 @@ pub(super) fn begin_turn(session: &mut Session, start: &TurnStart) {
         !read
     });
     if !notes.is_empty() {
-        agent.grow_context(notes.iter().map(|note| note.text.len()).sum());
+        agent.grow_context(notes.iter().map(Note::tokens).sum());
         agent.transcript.push(Arc::new(Line { seq: key, body: Body::Told(notes) }));
     }
     if start.purpose == Purpose::Answer {
@@ -216,10 +217,11 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
     ledger::charge(session, id, &reply.usage, reply.micro_usd);
     let agent = &mut session[id];
     agent.squeezed = false;
+    agent.flaws = if reply.flaw.is_some() { agent.flaws.saturating_add(1) } else { 0 };
     if reply.usage.total() > 0 {
         agent.context_tokens = reply.usage.total();
     } else {
-        agent.grow_context(reply.text.len());
+        agent.grow_context(tokens(reply.text.len()));
     }
     if !reply.text.trim().is_empty() {
         agent.latest = headline(&reply.text, LATEST_BYTES_MAX);

@@ -109,7 +109,7 @@ pub(super) fn give_back(
     agent.tally.denied += u32::from(output.denied);
     agent.tally.count(&output.deeds);
     agent.inbox.retain(|(key, _)| !reads.contains(key));
-    agent.grow_context(output.text.len());
+    agent.grow_context(output.tokens());
     set_call(agent, call, CallState::Returned(output.clone()));
     if agent.open_call().is_none() && agent.turn.is_some() {
         let calls = agent.turn.take().map(|turn| turn.calls).unwrap_or_default();

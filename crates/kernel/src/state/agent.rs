@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use crate::{
     Agent, AgentId, AskId, Body, Breach, Call, CallId, CallState, Mode, Note, Outcome, Pause,
-    Phase, Reply, Seq, Source, Thought, WaitFor, tokens,
+    Phase, Reply, Seq, Source, Thought, WaitFor,
 };
 
 impl Agent {
@@ -70,8 +70,8 @@ impl Agent {
     }
 
     /// An estimate until the provider's count replaces it.
-    pub(crate) fn grow_context(&mut self, bytes: usize) {
-        self.context_tokens = self.context_tokens.saturating_add(tokens(bytes));
+    pub(crate) fn grow_context(&mut self, tokens: u64) {
+        self.context_tokens = self.context_tokens.saturating_add(tokens);
     }
 
     pub(crate) fn is_child_of(&self, id: AgentId) -> bool {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Step;
 use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
-use crate::limits::RESULT_BYTES_MAX;
+use crate::limits::{PICTURES_MAX, RESULT_BYTES_MAX};
 use crate::{
     AgentId, Call, CallId, CallState, Class, Event, Failure, FailureKind, Key, Outcome, Output,
     Owed, Refusal, Ruling, Tool, Who, Why, clip, judge, ruling, short,
@@ -133,6 +133,7 @@ impl Step<'_> {
             output.text = format!("{words}\n{}", output.text);
         }
         output.text = clip(output.text, RESULT_BYTES_MAX);
+        output.pictures.truncate(PICTURES_MAX);
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
     }
 
@@ -183,6 +184,15 @@ impl Step<'_> {
     /// `complete`: what was called before it has run, what comes after it does not.
     pub(super) fn complete(&mut self, id: AgentId, call: CallId, result: String) {
         let agent = &self.session[id];
+        let flaw = agent.transcript.last().and_then(|line| line.reply()?.flaw.clone());
+        if let Some(flaw) = flaw {
+            let text = format!("not completed: {flaw} Complete again with what is wanted.");
+            self.give(id, call, Output::error(text));
+            if !self.may_try_again(id) {
+                self.end_flawed(id, &flaw);
+            }
+            return;
+        }
         let why = agent.last_turn.as_ref().map_or(Why::Completed, limit_words);
         self.give(id, call, Output::ok("completed"));
         let rest = self.open_calls(id);

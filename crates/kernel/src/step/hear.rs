@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::Step;
 use crate::limits::{
-    COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, QUEUE_MAX,
+    COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, PICTURES_MAX, QUEUE_MAX,
 };
 use crate::{
     Agent, AgentId, AskId, AskKind, AskTo, Call, Event, InputId, Message, Note, Phase, Refusal,
@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl Step<'_> {
-    pub(super) fn said(&mut self, message: Message) -> Result<(), Refusal> {
+    pub(super) fn said(&mut self, mut message: Message) -> Result<(), Refusal> {
+        message.pictures.truncate(PICTURES_MAX);
         check_text(&message.text)?;
         check_names(&message)?;
         let seen = dedupe_key(&message).and_then(|id| self.session.seen.ids.get(&id));
@@ -155,7 +156,8 @@ impl Step<'_> {
         }
         let paused = agent.is_paused();
         let source = Source::Person { channel: message.channel, sender: message.sender };
-        let note = Note { input: Some(input), ..Note::new(source, message.text) };
+        let (input, pictures) = (Some(input), message.pictures);
+        let note = Note { input, pictures, ..Note::new(source, message.text) };
         self.emit(Event::Heard { agent: id, note });
         if paused {
             self.go_on(id, &by);

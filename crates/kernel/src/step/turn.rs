@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::Step;
 use super::limit::limit_words;
 use crate::limits::{
-    ARGUMENT_BYTES_MAX, ARGUMENT_DEPTH_MAX, CALLS_PER_REPLY_MAX, COMPACT_AT_PERCENT,
+    ARGUMENT_BYTES_MAX, ARGUMENT_DEPTH_MAX, CALLS_PER_REPLY_MAX, COMPACT_AT_PERCENT, FLAWS_MAX,
     REPLY_BYTES_MAX,
 };
 use crate::{
     Agent, AgentId, Audience, Breach, CallState, Compaction, Event, Key, Mode, Outcome, Phase,
-    Purpose, Refusal, Reply, Spend, Tool, TurnStart, Who, Why, clip, tokens,
+    Purpose, Refusal, Reply, Source, Spend, Tool, TurnStart, Who, Why, clip, short,
 };
 
 impl Step<'_> {
@@ -70,8 +70,8 @@ impl Step<'_> {
     /// What the next request may cost: all of the context in, the longest answer out.
     pub(super) fn estimate(&self, agent: &Agent) -> Spend {
         let spec = self.session.model_spec(&agent.model);
-        let unread: usize = agent.readable().map(|(_, note)| note.text.len()).sum();
-        let input = agent.context_tokens.saturating_add(tokens(unread));
+        let unread = agent.readable().map(|(_, note)| note.tokens()).sum();
+        let input = agent.context_tokens.saturating_add(unread);
         let price = |tokens: u64, price: Option<u64>| {
             tokens.saturating_mul(price.unwrap_or(0)).div_ceil(1_000_000)
         };
@@ -119,13 +119,15 @@ impl Step<'_> {
         }
         let reply = bounded(reply);
         let text = reply.text.clone();
-        let rests = reply.calls.is_empty();
+        let (rests, flaw) = (reply.calls.is_empty(), reply.flaw.clone());
         let on_floor = agent.mode == Mode::Floor;
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
         if on_floor && !text.trim().is_empty() {
             self.speak(id, &text);
         }
-        if rests && self.session[id].last_turn.is_some() {
+        if rests && let Some(flaw) = flaw.filter(|_| self.are_final_words(id)) {
+            self.hand_back(id, &flaw);
+        } else if rests && self.session[id].last_turn.is_some() {
             self.end_with_last_words(id);
         } else {
             self.ready.push_back(id);
@@ -142,6 +144,40 @@ impl Step<'_> {
         if !(agent.is_main() || heard || self.has_progress_below(id)) {
             self.end_with_last_words(id);
         }
+    }
+
+    /// Whether nobody would be waited for after words without a call: somebody talking with a
+    /// person may say anything, and hands its result in with `complete`.
+    fn are_final_words(&self, id: AgentId) -> bool {
+        let agent = &self.session[id];
+        let talks = !agent.is_main() && agent.mode == Mode::Floor;
+        let heard = talks && self.session.world.audience == Audience::Present;
+        !heard && !self.has_progress_below(id)
+    }
+
+    /// What was handed in is not what was wanted: it is told what is wrong and tries again, for as
+    /// long as it may.
+    fn hand_back(&mut self, id: AgentId, flaw: &str) {
+        if !self.may_try_again(id) {
+            return self.end_flawed(id, flaw);
+        }
+        let text = format!("Your final output was not accepted. {flaw} Answer with it again.");
+        self.tell(id, Source::Runtime, text);
+        self.ready.push_back(id);
+    }
+
+    pub(super) fn may_try_again(&self, id: AgentId) -> bool {
+        let agent = &self.session[id];
+        agent.last_turn.is_none() && agent.flaws <= FLAWS_MAX
+    }
+
+    /// Main never ends: it rests, and whoever reads its words sees what is wrong with them.
+    pub(super) fn end_flawed(&mut self, id: AgentId, flaw: &str) {
+        if id == AgentId::MAIN {
+            return;
+        }
+        let text = format!("{}\n[not accepted: {flaw}]", self.session[id].last_words());
+        self.finish(id, Outcome::Failed, text, Why::Flawed(flaw.into()), Who::Runtime);
     }
 
     fn end_with_last_words(&mut self, id: AgentId) {
@@ -189,6 +225,7 @@ fn is_returning(agent: &Agent) -> bool {
 fn bounded(mut reply: Reply) -> Reply {
     reply.text = clip(reply.text, REPLY_BYTES_MAX);
     reply.calls.truncate(CALLS_PER_REPLY_MAX);
+    reply.flaw = reply.flaw.map(short);
     reply.reasoning = reply.reasoning.filter(|value| unfit(value).is_none());
     for call in &mut reply.calls {
         if Tool::named(&call.name) == Some(Tool::Complete)

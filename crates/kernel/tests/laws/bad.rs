@@ -22,6 +22,7 @@ fn person() -> Who {
 
 pub(crate) fn message(text: &str) -> Message {
     Message {
+        pictures: Vec::new(),
         channel: "terminal".into(),
         sender: String::new(),
         external_id: None,
@@ -339,6 +340,7 @@ fn configs(session: &Session) -> Vec<Bad> {
 
 fn definition() -> Definition {
     Definition {
+        output: None,
         name: "twice".into(),
         kind: Kind::Agent,
         about: String::new(),

@@ -166,6 +166,7 @@ words! { REASONS, why(Why):
     Why::EndedByPerson => "ended_by_person",
     Why::Limit(_) => "limit",
     Why::Model(_) => "model",
+    Why::Flawed(_) => "flawed",
     Why::Setup(_) => "setup",
     Why::Stopped(_) => "stopped",
     Why::ParentEnded => "parent_ended",

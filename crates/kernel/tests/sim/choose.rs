@@ -74,6 +74,7 @@ impl Chooser {
         let id = if repeat { self.rng.below(self.said) + 1 } else { self.said };
         let someone = self.rng.pick(world.session.agents()).id();
         Message {
+            pictures: Vec::new(),
             channel: "chat".into(),
             sender: (*self.rng.pick(&["ann", "bob"])).into(),
             external_id: (self.rng.below(4) > 0).then(|| id.to_string()),

@@ -218,6 +218,7 @@ fn message(name: &str, rest: &str, stage: &Stage) -> Result<Message, String> {
     };
     let (channel, sender) = who.split_once('/').unwrap_or(("terminal", who));
     let mut message = Message {
+        pictures: Vec::new(),
         channel: channel.into(),
         sender: if sender == "user" { String::new() } else { sender.into() },
         external_id,
@@ -240,7 +241,7 @@ fn message(name: &str, rest: &str, stage: &Stage) -> Result<Message, String> {
     Ok(message)
 }
 
-/// `"words" tool{…} tool{…} (in=100 out=20 usd=0.01)`
+/// `"words" tool{…} tool{…} (in=100 out=20 usd=0.01 flaw=no_total)`
 fn reply(mut rest: &str) -> Result<Reply, String> {
     let mut reply = Reply::default();
     if rest.starts_with('"') {
@@ -258,6 +259,7 @@ fn reply(mut rest: &str) -> Result<Reply, String> {
                     "in" => reply.usage.input = number()?,
                     "out" => reply.usage.output = number()?,
                     "usd" => reply.micro_usd = Some(micro_usd(value)?),
+                    "flaw" => reply.flaw = Some(value.replace('_', " ")),
                     other => return Err(format!("no usage is called {other:?}")),
                 }
             }

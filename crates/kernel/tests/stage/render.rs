@@ -405,7 +405,11 @@ fn why(why: &Why) -> String {
         Why::Completed => "completed".into(),
         Why::Spoke => "spoke".into(),
         Why::EndedByPerson => "ended by the person".into(),
-        Why::Limit(text) | Why::Model(text) | Why::Setup(text) | Why::Stopped(text) => text.clone(),
+        Why::Limit(text)
+        | Why::Model(text)
+        | Why::Flawed(text)
+        | Why::Setup(text)
+        | Why::Stopped(text) => text.clone(),
         Why::ParentEnded => "its parent ended".into(),
     }
 }

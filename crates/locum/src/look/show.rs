@@ -129,6 +129,7 @@ fn shown(receipt: &Receipt) -> String {
         Why::EndedByPerson => "ended by a person".to_owned(),
         Why::Limit(what) => format!("limit: {what}"),
         Why::Model(what) => format!("the model failed: {what}"),
+        Why::Flawed(what) => format!("not accepted: {what}"),
         Why::Setup(what) => format!("setup failed: {what}"),
         Why::Stopped(what) => format!("stopped: {what}"),
         Why::ParentEnded => "the agent above it ended first".to_owned(),

@@ -62,6 +62,7 @@ impl Stage {
 
     fn say(&mut self, text: &str, reply_to: Option<&str>) {
         self.take(Input::Said(Message {
+            pictures: Vec::new(),
             channel: "chat".into(),
             sender: "ann".into(),
             external_id: None,

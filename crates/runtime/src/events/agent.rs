@@ -301,7 +301,11 @@ fn reason(why: &Why) -> String {
         Why::Completed => "completed".into(),
         Why::Spoke => "spoke and had nobody to wait for".into(),
         Why::EndedByPerson => "ended by the person".into(),
-        Why::Limit(text) | Why::Model(text) | Why::Setup(text) | Why::Stopped(text) => text.clone(),
+        Why::Limit(text)
+        | Why::Model(text)
+        | Why::Flawed(text)
+        | Why::Setup(text)
+        | Why::Stopped(text) => text.clone(),
         Why::ParentEnded => "the agent above it ended".into(),
     }
 }
@@ -311,7 +315,7 @@ fn left_floor(why: &Why) -> FloorReason {
         Why::Completed | Why::Spoke => FloorReason::Complete,
         Why::EndedByPerson => FloorReason::UserDone,
         Why::Limit(_) => FloorReason::MaxTurns,
-        Why::Model(_) | Why::Setup(_) => FloorReason::Error,
+        Why::Model(_) | Why::Flawed(_) | Why::Setup(_) => FloorReason::Error,
         Why::Stopped(text) if text == "/back" => FloorReason::UserBack,
         Why::Stopped(_) | Why::ParentEnded => FloorReason::Cancelled,
     }

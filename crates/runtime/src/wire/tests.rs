@@ -29,6 +29,7 @@ fn asked(lines: Vec<Arc<Line>>) -> Asked {
         failures: 0,
         tries: 0,
         request: Request {
+            output: None,
             agent: AgentId::MAIN,
             model: "anthropic/some-model".into(),
             purpose: Purpose::Answer,

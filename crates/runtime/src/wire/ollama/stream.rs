@@ -181,6 +181,7 @@ impl Decoder for Stream {
         };
         let thinking = json!([{ "type": THINKING, "thinking": self.thinking }]);
         Ok(Reply {
+            flaw: None,
             text: self.text,
             reasoning: (!self.thinking.is_empty()).then_some(thinking),
             calls: self.calls.into_iter().map(of_call).collect(),

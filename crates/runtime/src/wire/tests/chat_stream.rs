@@ -94,6 +94,7 @@ pub(super) fn used(name: &str, arguments: Value) -> Use {
 
 fn rich_reply() -> Reply {
     Reply {
+        flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: None,
         calls: vec![

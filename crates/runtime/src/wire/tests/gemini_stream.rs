@@ -98,6 +98,7 @@ fn rich_reply() -> Reply {
     let call = |name: &str, arguments| Use { name: name.into(), arguments, subjects: None };
     let text = "Grüße, \"Welt\" 👋\n";
     Reply {
+        flaw: None,
         text: text.into(),
         reasoning: Some(json!([
             { "type": "gemini_part", "text": text.len() },

@@ -71,6 +71,7 @@ fn rich() -> String {
 fn rich_reply() -> Reply {
     let call = |name: &str, arguments| Use { name: name.into(), arguments, subjects: None };
     Reply {
+        flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: Some(json!([{ "type": "ollama_thinking", "thinking": "Let me see…" }])),
         calls: vec![

@@ -164,6 +164,7 @@ fn rich() -> Vec<Value> {
 
 fn rich_reply() -> Reply {
     Reply {
+        flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: Some(json!([{
             "type": "reasoning", "id": "rs1", "encrypted_content": "c2VhbGVk",
