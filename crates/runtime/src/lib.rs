@@ -4,6 +4,7 @@
 //! (what a tool is run with), [`schema`] (what a model is told of tools), [`files`] (tools that
 //! read), [`script`] (a model that answers from a file), [`wire`] (models over the network),
 //! [`price`] (what an answer costs), [`fallback`] (who answers when the first cannot),
+//! [`form`] (what an agent hands in, held against a schema),
 //! [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line) (what is
 //! told to people and programs), [`events`] (how the journal becomes such lines), [`live`] (how
 //! readers get them), [`answer`] (what people's words mean), `door` (how other processes get in).
@@ -16,6 +17,7 @@ pub mod driver;
 pub mod events;
 pub mod fallback;
 pub mod files;
+pub mod form;
 mod inflight;
 pub mod line;
 pub mod live;

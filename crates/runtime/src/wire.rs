@@ -2,7 +2,8 @@
 //!
 //! In reading order: this file (what every wire shares), `http` (requests, statuses, time limits),
 //! `tls` (whom to trust), `sse` (bytes to events), `history` (requests without encoding everything
-//! again), `words` (what all say alike), `text` (strings inside events), `after` (when to come
+//! again), `words` (what all say alike), `text` (strings inside events),
+//! `picture` (what is shown), `after` (when to come
 //! back), `greet` (what a server says of itself), `decode` (a recorded stream, read without a
 //! model), then a folder for each wire's own words.
 
@@ -15,6 +16,7 @@ pub mod greet;
 pub(crate) mod history;
 mod http;
 pub(crate) mod ollama;
+pub(crate) mod picture;
 pub(crate) mod responses;
 pub(crate) mod sse;
 #[cfg(test)]
@@ -49,6 +51,7 @@ pub(crate) use tests::asked_for as asked_for_tests;
 pub use decode::{Decoded, DecodedCall, decode};
 pub use http::{BadAddress, Key};
 pub use ollama::ollama_address;
+pub use picture::Album;
 
 /// What one wire has of its own: where a request goes, how it is put, how an answer is read.
 pub(crate) trait Wire: Debug + Send + Sync + 'static {
@@ -250,6 +253,8 @@ pub struct Settings {
     pub idle: Duration,
     /// What the tools are that agents may use.
     pub describe: Arc<dyn Describe>,
+    /// Where pictures are kept.
+    pub album: Arc<dyn Album>,
 }
 
 impl Settings {
@@ -266,6 +271,7 @@ impl Settings {
             context: None,
             idle: Duration::from_mins(5),
             describe: Arc::new(BuiltIn),
+            album: Arc::new(picture::Empty),
         }
     }
 }

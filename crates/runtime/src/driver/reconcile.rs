@@ -10,6 +10,7 @@ use locum_kernel::{
 };
 
 use super::{Driver, Hands};
+use crate::form;
 use crate::provider::Asked;
 
 impl Driver {
@@ -92,10 +93,14 @@ impl Driver {
             request,
         };
         let live = self.feed.live(key, progress.name.clone());
+        let wanted = asked.request.output.clone();
         let answer = hands.provider.answer(asked, live);
         self.inflight.start(key, model_panicked, async move {
             match answer.await {
-                Ok(reply) => Input::Replied { key, reply },
+                Ok(mut reply) => {
+                    reply.flaw = wanted.and_then(|schema| form::flaw(&schema, &reply));
+                    Input::Replied { key, reply }
+                }
                 Err(failure) => Input::Failed { key, failure },
             }
         });

@@ -4,8 +4,6 @@ mod event;
 pub(crate) mod request;
 pub(crate) mod stream;
 
-use std::sync::Arc;
-
 use locum_kernel::FailureKind;
 use serde_json::Value;
 
@@ -25,8 +23,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     pub(crate) fn new(settings: &Settings) -> Messages {
-        let describe = Arc::clone(&settings.describe);
-        Messages { builder: Builder::new(describe, settings.max_tokens) }
+        Messages { builder: Builder::new(settings) }
     }
 }
 

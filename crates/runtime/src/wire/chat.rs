@@ -7,8 +7,6 @@ pub(crate) mod presets;
 pub(crate) mod request;
 pub(crate) mod stream;
 
-use std::sync::Arc;
-
 use locum_kernel::FailureKind;
 use serde_json::Value;
 
@@ -27,8 +25,7 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) fn new(settings: &Settings, dialect: Dialect) -> Chat {
-        let describe = Arc::clone(&settings.describe);
-        Chat { builder: Builder::new(describe, settings.max_tokens, dialect), dialect }
+        Chat { builder: Builder::new(settings, dialect), dialect }
     }
 }
 

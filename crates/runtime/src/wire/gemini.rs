@@ -7,7 +7,6 @@ mod schema;
 pub(crate) mod stream;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use locum_kernel::{Failure, FailureKind};
 use serde_json::Value;
@@ -29,8 +28,7 @@ pub(crate) struct Generate {
 
 impl Generate {
     pub(crate) fn new(settings: &Settings) -> Generate {
-        let describe = Arc::clone(&settings.describe);
-        Generate { builder: Builder::new(describe, settings.max_tokens) }
+        Generate { builder: Builder::new(settings) }
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use locum_kernel::Line;
+use serde_json::Value;
 
 use crate::provider::Asked;
 
@@ -50,6 +51,7 @@ pub(crate) struct Head {
     instructions: String,
     catalogue: Vec<String>,
     tools: Vec<String>,
+    output: Option<Arc<Value>>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -61,6 +63,7 @@ impl Head {
             && self.instructions == request.instructions
             && self.catalogue == request.catalogue
             && self.tools == request.tools
+            && self.output == request.output
     }
 
     fn write<E: Encoding>(encoding: &E, asked: &Asked) -> Head {
@@ -73,6 +76,7 @@ impl Head {
             instructions: request.instructions.clone(),
             catalogue: request.catalogue.clone(),
             tools: request.tools.clone(),
+            output: request.output.clone(),
             bytes,
         }
     }

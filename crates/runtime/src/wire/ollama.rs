@@ -4,8 +4,6 @@ mod event;
 pub(crate) mod request;
 pub(crate) mod stream;
 
-use std::sync::Arc;
-
 use locum_kernel::FailureKind;
 use serde_json::Value;
 
@@ -28,8 +26,7 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) fn new(settings: &Settings) -> Chat {
-        let describe = Arc::clone(&settings.describe);
-        Chat { builder: Builder::new(describe, settings.max_tokens, settings.context) }
+        Chat { builder: Builder::new(settings) }
     }
 }
 

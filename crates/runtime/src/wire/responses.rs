@@ -10,8 +10,6 @@ mod reply;
 pub(crate) mod request;
 pub(crate) mod stream;
 
-use std::sync::Arc;
-
 use super::{Key, Meaning, Settings, Wire};
 use crate::live::Live;
 use crate::provider::Asked;
@@ -26,8 +24,7 @@ pub(crate) struct Responses {
 
 impl Responses {
     pub(crate) fn new(settings: &Settings) -> Responses {
-        let describe = Arc::clone(&settings.describe);
-        Responses { builder: Builder::new(describe, settings.max_tokens) }
+        Responses { builder: Builder::new(settings) }
     }
 }
 

@@ -9,6 +9,7 @@ mod gemini_stream;
 mod http;
 mod ollama_request;
 mod ollama_stream;
+mod pictures;
 mod request;
 mod responses_odd;
 mod responses_request;
@@ -20,6 +21,11 @@ use std::sync::Arc;
 use locum_kernel::{AgentId, Body, Bootstrap, Line, Note, Purpose, Request, Seq, Source};
 
 use crate::provider::Asked;
+use crate::wire::{Key, Settings};
+
+fn settings() -> Settings {
+    Settings { max_tokens: 1_000, ..Settings::new("http://127.0.0.1:9", Key::new("")) }
+}
 
 fn asked(lines: Vec<Arc<Line>>) -> Asked {
     Asked {

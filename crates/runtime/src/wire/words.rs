@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use locum_kernel::{Note, Output, Source};
+use locum_kernel::{CallId, Note, Output, Purpose, Source};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::provider::Asked;
 
@@ -33,13 +34,38 @@ pub(crate) fn system(asked: &Asked) -> String {
             text.push_str(row);
         }
     }
+    if let Some(output) = &request.output {
+        text.push_str(FINAL_OUTPUT);
+        text.push_str(&output.to_string());
+    }
     text
+}
+
+const FINAL_OUTPUT: &str = "\n\nYour final output, whether you say it or complete with it, must be \
+one JSON value and nothing else, and must match this JSON schema:\n";
+
+/// Whether the provider is to be told the form of the answer: not of a summary.
+pub(crate) fn form(asked: &Asked) -> Option<&Value> {
+    match asked.request.purpose {
+        Purpose::Answer => asked.request.output.as_deref(),
+        Purpose::Summary { .. } => None,
+    }
+}
+
+/// Which call shows a picture, where the wire has no place for it in the result itself.
+pub(crate) fn shown_by(call: CallId) -> String {
+    format!("[shown by {call}]")
 }
 
 /// The name of a model without that of its provider.
 pub(crate) fn model(asked: &Asked) -> &str {
     let model = &asked.request.model;
     model.split_once('/').map_or(model, |(_, name)| name)
+}
+
+/// Whether there is anything to say or show.
+pub(crate) fn says_something(note: &Note) -> bool {
+    !note.text.trim().is_empty() || !note.pictures.is_empty()
 }
 
 pub(crate) fn summary(text: &str) -> String {

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::provider::Asked;
 use crate::schema::Describe;
+use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::picture::{Album, Shown, show};
 use crate::wire::words::{self, put};
 
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
@@ -23,6 +25,7 @@ const NAME_BYTES_MAX: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Builder {
     describe: Arc<dyn Describe>,
+    album: Arc<dyn Album>,
     max_tokens: u32,
     histories: Histories<Pen>,
 }
@@ -42,13 +45,18 @@ enum Role {
 }
 
 impl Builder {
-    pub(crate) fn new(describe: Arc<dyn Describe>, max_tokens: u32) -> Builder {
-        Builder { describe, max_tokens, histories: Histories::default() }
+    pub(crate) fn new(settings: &Settings) -> Builder {
+        Builder {
+            describe: Arc::clone(&settings.describe),
+            album: Arc::clone(&settings.album),
+            max_tokens: settings.max_tokens,
+            histories: Histories::default(),
+        }
     }
 
     #[cfg(test)]
-    pub(crate) fn with_room(describe: Arc<dyn Describe>, max_tokens: u32, bytes: usize) -> Builder {
-        Builder { describe, max_tokens, histories: Histories::new(bytes) }
+    pub(crate) fn with_room(settings: &Settings, bytes: usize) -> Builder {
+        Builder { histories: Histories::new(bytes), ..Builder::new(settings) }
     }
 
     /// How many histories are kept, and their size.
@@ -102,7 +110,33 @@ fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
     // Without tools there is nothing to choose from.
     let tail = if request.tools.is_empty() { r"]}" } else { tail };
     last.extend_from_slice(tail.as_bytes());
+    if let Some(schema) = words::form(asked).filter(|schema| is_closed(schema)) {
+        last.pop();
+        last.extend_from_slice(br#","output_config":{"format":{"type":"json_schema","schema":"#);
+        put(&mut last, schema);
+        last.extend_from_slice(b"}}}");
+    }
     last
+}
+
+/// The provider refuses a schema that leaves open what else an object may hold. Such a one is told
+/// in words only, as all are.
+fn is_closed(schema: &Value) -> bool {
+    let mut todo = vec![schema];
+    while let Some(at) = todo.pop() {
+        match at {
+            Value::Object(map) => {
+                let is_object = map.get("type").is_some_and(|it| it == "object");
+                if is_object && map.get("additionalProperties") != Some(&Value::Bool(false)) {
+                    return false;
+                }
+                todo.extend(map.values());
+            }
+            Value::Array(items) => todo.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    schema.get("type").is_some_and(|it| it == "object")
 }
 
 impl Encoding for Builder {
@@ -128,11 +162,11 @@ impl Encoding for Builder {
 
     fn line(&self, line: &Line, pen: &mut Pen, into: &mut Vec<u8>) {
         match &line.body {
-            Body::Told(notes) => told(notes, pen, into),
+            Body::Told(notes) => self.told(notes, pen, into),
             Body::Replied(reply) => replied(line.seq, reply, pen, into),
             Body::Results(results) => {
                 for (call, output) in results {
-                    block(into, pen, Role::User, |into| result(*call, output, into));
+                    block(into, pen, Role::User, |into| self.result(*call, output, into));
                 }
             }
             Body::Summary(text) => {
@@ -147,17 +181,64 @@ impl Builder {
         let it = self.describe.describe(name).unwrap_or_default();
         json!({ "name": name, "description": it.about, "input_schema": it.schema })
     }
+
+    fn told(&self, notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
+        let mut said = false;
+        for note in notes.iter().filter(|note| words::says_something(note)) {
+            said = true;
+            let (shown, gone) = show(&*self.album, &note.pictures);
+            for picture in &shown {
+                block(into, pen, Role::User, |into| write_picture(into, picture));
+            }
+            let text = words::note(note);
+            for text in [Some(&*text), gone.as_deref()].into_iter().flatten() {
+                if !text.trim().is_empty() {
+                    write_text(into, pen, Role::User, text);
+                }
+            }
+        }
+        if !said {
+            write_text(into, pen, Role::User, words::NOTHING);
+        }
+    }
+
+    fn result(&self, call: CallId, output: &Output, into: &mut Vec<u8>) {
+        into.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
+        put(into, &call.to_string());
+        let (shown, gone) = show(&*self.album, &output.pictures);
+        let text = words::output(output);
+        let text = match gone {
+            Some(gone) => format!("{text}\n{gone}").into(),
+            None => text,
+        };
+        // Nothing at all is a result too, but no content.
+        if shown.is_empty() && !text.is_empty() {
+            into.extend_from_slice(br#","content":"#);
+            put(into, &*text);
+        }
+        if !shown.is_empty() {
+            into.extend_from_slice(br#","content":["#);
+            for picture in &shown {
+                write_picture(into, picture);
+                into.push(b',');
+            }
+            into.extend_from_slice(br#"{"type":"text","text":"#);
+            put(into, if text.trim().is_empty() { words::NOTHING } else { &*text });
+            into.extend_from_slice(b"}]");
+        }
+        if output.is_error {
+            into.extend_from_slice(br#","is_error":true"#);
+        }
+        into.push(b'}');
+    }
 }
 
-fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
-    let mut said = false;
-    for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
-        said = true;
-        write_text(into, pen, Role::User, &words::note(note));
-    }
-    if !said {
-        write_text(into, pen, Role::User, words::NOTHING);
-    }
+fn write_picture(into: &mut Vec<u8>, picture: &Shown<'_>) {
+    into.extend_from_slice(br#"{"type":"image","source":{"type":"base64","media_type":"#);
+    put(into, picture.media_type);
+    into.extend_from_slice(br#","data":"#);
+    put(into, &picture.letters);
+    into.extend_from_slice(b"}}");
 }
 
 fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
@@ -192,28 +273,6 @@ fn replied(seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
             into.push(b'}');
         });
     }
-}
-
-fn result(call: CallId, output: &Output, into: &mut Vec<u8>) {
-    into.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
-    put(into, &call.to_string());
-    match (&output.handle, output.text.is_empty()) {
-        // Nothing at all is a result too, but no content.
-        (None, true) if !output.is_error => {}
-        (None, true) => into.extend_from_slice(br#","content":"failed""#),
-        (None, false) => {
-            into.extend_from_slice(br#","content":"#);
-            put(into, &output.text);
-        }
-        (Some(handle), _) => {
-            into.extend_from_slice(br#","content":"#);
-            put(into, &format!("{}{}", output.text, words::whole_at(handle)));
-        }
-    }
-    if output.is_error {
-        into.extend_from_slice(br#","is_error":true"#);
-    }
-    into.push(b'}');
 }
 
 fn write_text(into: &mut Vec<u8>, pen: &mut Pen, role: Role, text: &str) {

@@ -29,11 +29,13 @@ pub(crate) enum Quirk {
     DetailsBack,
     /// Counts reasoning beside the output, not within.
     ReasoningBesideOutput,
+    /// Can be held to a schema, beside tools too.
+    JsonSchema,
 }
 
 use Quirk::{
-    DetailsBack, MaxCompletionTokens, NineSignIds, NoStreamOptions, NoUserAfterTool, ParallelCalls,
-    ReasoningBack, ReasoningBesideOutput,
+    DetailsBack, JsonSchema, MaxCompletionTokens, NineSignIds, NoStreamOptions, NoUserAfterTool,
+    ParallelCalls, ReasoningBack, ReasoningBesideOutput,
 };
 
 impl Dialect {
@@ -50,22 +52,22 @@ const fn speaker(name: &'static str, host: &'static str, quirks: &'static [Quirk
 }
 
 const SPEAKERS: [Speaker; 13] = [
-    speaker("openai", "api.openai.com", &[MaxCompletionTokens, ParallelCalls]),
-    speaker("openrouter", "openrouter.ai", &[ParallelCalls, DetailsBack]),
+    speaker("openai", "api.openai.com", &[JsonSchema, MaxCompletionTokens, ParallelCalls]),
+    speaker("openrouter", "openrouter.ai", &[JsonSchema, ParallelCalls, DetailsBack]),
     speaker("deepseek", "api.deepseek.com", &[ReasoningBack]),
     speaker("groq", "api.groq.com", &[MaxCompletionTokens, ParallelCalls]),
     speaker(
         "mistral",
         "api.mistral.ai",
-        &[NoStreamOptions, ParallelCalls, NineSignIds, NoUserAfterTool],
+        &[JsonSchema, NoStreamOptions, ParallelCalls, NineSignIds, NoUserAfterTool],
     ),
-    speaker("xai", "api.x.ai", &[ParallelCalls, ReasoningBesideOutput]),
-    speaker("together", "api.together.xyz", &[]),
-    speaker("fireworks", "api.fireworks.ai", &[]),
-    speaker("cerebras", "api.cerebras.ai", &[MaxCompletionTokens, ParallelCalls]),
-    speaker("vllm", "127.0.0.1:8000", &[ParallelCalls]),
-    speaker("llamacpp", "127.0.0.1:8080", &[ParallelCalls]),
-    speaker("lmstudio", "127.0.0.1:1234", &[]),
+    speaker("xai", "api.x.ai", &[JsonSchema, ParallelCalls, ReasoningBesideOutput]),
+    speaker("together", "api.together.xyz", &[JsonSchema]),
+    speaker("fireworks", "api.fireworks.ai", &[JsonSchema]),
+    speaker("cerebras", "api.cerebras.ai", &[JsonSchema, MaxCompletionTokens, ParallelCalls]),
+    speaker("vllm", "127.0.0.1:8000", &[JsonSchema, ParallelCalls]),
+    speaker("llamacpp", "127.0.0.1:8080", &[JsonSchema, ParallelCalls]),
+    speaker("lmstudio", "127.0.0.1:1234", &[JsonSchema]),
     speaker("ollama", "127.0.0.1:11434", &[]),
 ];
 

@@ -9,13 +9,15 @@
 
 use std::sync::Arc;
 
-use locum_kernel::{Body, CallId, Line, Output, Purpose, Reply, Seq};
+use locum_kernel::{Body, CallId, Line, Output, Picture, Purpose, Reply, Seq};
 use serde_json::{Value, json};
 
 use super::presets::{Dialect, Quirk};
 use crate::provider::Asked;
 use crate::schema::Describe;
+use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::picture::{Album, Shown, show};
 use crate::wire::words::{self, put};
 
 /// Longest tool name the provider takes.
@@ -27,6 +29,7 @@ const HEARD: &str = "(heard)";
 #[derive(Debug)]
 pub(crate) struct Builder {
     describe: Arc<dyn Describe>,
+    album: Arc<dyn Album>,
     max_tokens: u32,
     dialect: Dialect,
     histories: Histories<Pen>,
@@ -41,13 +44,21 @@ pub(crate) struct Pen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     User,
+    /// The user too, with pictures: a message that is closed.
+    Shown,
     Assistant,
     Tool,
 }
 
 impl Builder {
-    pub(crate) fn new(describe: Arc<dyn Describe>, max_tokens: u32, dialect: Dialect) -> Builder {
-        Builder { describe, max_tokens, dialect, histories: Histories::default() }
+    pub(crate) fn new(settings: &Settings, dialect: Dialect) -> Builder {
+        Builder {
+            describe: Arc::clone(&settings.describe),
+            album: Arc::clone(&settings.album),
+            max_tokens: settings.max_tokens,
+            dialect,
+            histories: Histories::default(),
+        }
     }
 
     pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
@@ -74,7 +85,7 @@ impl Builder {
             Purpose::Summary { .. } => Some(words::SUMMARISE),
         };
         let mut said: Vec<&str> = request.now.as_deref().into_iter().chain(summarise).collect();
-        if said.is_empty() && !matches!(pen.role, Some(Role::User | Role::Tool)) {
+        if said.is_empty() && matches!(pen.role, None | Some(Role::Assistant)) {
             said.push(words::GO_ON);
         }
         let mut last = Vec::new();
@@ -86,6 +97,12 @@ impl Builder {
         // Without tools there is nothing to choose from.
         if summarise.is_some() && !request.tools.is_empty() {
             last.extend_from_slice(br#","tool_choice":"none""#);
+        }
+        if let Some(schema) = words::form(asked).filter(|_| self.dialect.has(Quirk::JsonSchema)) {
+            let form = json!({ "name": "output", "schema": schema, "strict": false });
+            last.extend_from_slice(br#","response_format":{"type":"json_schema","json_schema":"#);
+            put(&mut last, &form);
+            last.push(b'}');
         }
         last.push(b'}');
         last
@@ -106,9 +123,7 @@ impl Builder {
             put(into, text);
             into[quote] = b'n';
         } else {
-            if pen.role == Some(Role::Tool) && self.dialect.has(Quirk::NoUserAfterTool) {
-                self.assistant(&Reply { text: HEARD.into(), ..Reply::default() }, Seq(0), into);
-            }
+            self.make_way(*pen, into);
             into.extend_from_slice(br#",{"role":"user","content":"#);
             put(into, text);
         }
@@ -116,11 +131,38 @@ impl Builder {
         pen.role = Some(Role::User);
     }
 
+    /// Some want the model to say something between the result of a call and the user.
+    fn make_way(&self, pen: Pen, into: &mut Vec<u8>) {
+        if pen.role == Some(Role::Tool) && self.dialect.has(Quirk::NoUserAfterTool) {
+            self.assistant(&Reply { text: HEARD.into(), ..Reply::default() }, Seq(0), into);
+        }
+    }
+
+    /// A text of the user with what they show.
+    fn shown(&self, text: &str, pictures: &[Picture], pen: &mut Pen, into: &mut Vec<u8>) {
+        let (shown, gone) = show(&*self.album, pictures);
+        let text = gone.map_or_else(|| text.to_owned(), |gone| format!("{text}\n{gone}"));
+        if shown.is_empty() {
+            return self.user(&text, pen, into);
+        }
+        close(*pen, into);
+        self.make_way(*pen, into);
+        let url = |it: &Shown<'_>| json!({ "type": "image_url", "image_url": { "url": it.url() } });
+        let mut parts: Vec<Value> = shown.iter().map(url).collect();
+        if !text.trim().is_empty() {
+            parts.insert(0, json!({ "type": "text", "text": text }));
+        }
+        into.extend_from_slice(br#",{"role":"user","content":"#);
+        put(into, &parts);
+        into.push(b'}');
+        pen.role = Some(Role::Shown);
+    }
+
     fn replied(&self, seq: Seq, reply: &Reply, pen: &mut Pen, into: &mut Vec<u8>) {
         match pen.role {
             None => self.user(words::LEFT_OUT, pen, into),
             Some(Role::Assistant) => self.user(words::GO_ON, pen, into),
-            Some(Role::User | Role::Tool) => {}
+            Some(Role::User | Role::Shown | Role::Tool) => {}
         }
         close(*pen, into);
         self.assistant(reply, seq, into);
@@ -230,9 +272,9 @@ impl Encoding for Builder {
         match &line.body {
             Body::Told(notes) => {
                 let mut said = false;
-                for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
+                for note in notes.iter().filter(|note| words::says_something(note)) {
                     said = true;
-                    self.user(&words::note(note), pen, into);
+                    self.shown(&words::note(note), &note.pictures, pen, into);
                 }
                 if !said {
                     self.user(words::NOTHING, pen, into);
@@ -244,6 +286,11 @@ impl Encoding for Builder {
                     close(*pen, into);
                     self.result(*call, output, into);
                     pen.role = Some(Role::Tool);
+                }
+                for (call, output) in results {
+                    if !output.pictures.is_empty() {
+                        self.shown(&words::shown_by(*call), &output.pictures, pen, into);
+                    }
                 }
             }
             Body::Summary(text) => self.user(&words::summary(text), pen, into),

@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use locum_kernel::{Body, CallId, Line, Note, Output, Purpose, Reply, Seq};
+use locum_kernel::{Body, CallId, Line, Note, Output, Picture, Purpose, Reply, Seq};
 use serde_json::{Value, json};
 
 use super::{PART, schema};
 use crate::provider::Asked;
 use crate::schema::Describe;
+use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::picture::{Album, show};
 use crate::wire::words::{self, GO_ON, LEFT_OUT, NOTHING, SUMMARISE, put, system, valid_name};
 
 /// Longest tool name the provider takes.
@@ -25,6 +27,7 @@ const UNSIGNED: &[u8] = br#","thoughtSignature":"skip_thought_signature_validato
 #[derive(Debug)]
 pub(crate) struct Builder {
     describe: Arc<dyn Describe>,
+    album: Arc<dyn Album>,
     max_tokens: u32,
     histories: Histories<Pen>,
 }
@@ -55,8 +58,13 @@ enum Role {
 }
 
 impl Builder {
-    pub(crate) fn new(describe: Arc<dyn Describe>, max_tokens: u32) -> Builder {
-        Builder { describe, max_tokens, histories: Histories::default() }
+    pub(crate) fn new(settings: &Settings) -> Builder {
+        Builder {
+            describe: Arc::clone(&settings.describe),
+            album: Arc::clone(&settings.album),
+            max_tokens: settings.max_tokens,
+            histories: Histories::default(),
+        }
     }
 
     pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
@@ -70,6 +78,37 @@ impl Builder {
             tool["parametersJsonSchema"] = parameters;
         }
         tool
+    }
+
+    fn told(&self, notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
+        let mut said = false;
+        for note in notes.iter().filter(|note| words::says_something(note)) {
+            said = true;
+            self.pictures(&note.pictures, pen, into);
+            let text = words::note(note);
+            if !text.trim().is_empty() {
+                write_text(into, pen, Role::User, &text);
+            }
+        }
+        if !said {
+            write_text(into, pen, Role::User, NOTHING);
+        }
+    }
+
+    fn pictures(&self, pictures: &[Picture], pen: &mut Pen, into: &mut Vec<u8>) {
+        let (shown, gone) = show(&*self.album, pictures);
+        for picture in shown {
+            part(into, pen, Role::User, |into| {
+                into.extend_from_slice(br#"{"inlineData":{"mimeType":"#);
+                put(into, picture.media_type);
+                into.extend_from_slice(br#","data":"#);
+                put(into, &picture.letters);
+                into.extend_from_slice(b"}}");
+            });
+        }
+        if let Some(gone) = gone {
+            write_text(into, pen, Role::User, &gone);
+        }
     }
 }
 
@@ -130,6 +169,12 @@ impl Encoding for Builder {
         if thinks(words::model(asked)) {
             into.extend_from_slice(br#","thinkingConfig":{"includeThoughts":true}"#);
         }
+        // Beside tools it is told in words only: older models refuse both at once.
+        if let Some(schema) = words::form(asked).filter(|_| request.tools.is_empty()) {
+            into.extend_from_slice(br#","responseMimeType":"application/json""#);
+            into.extend_from_slice(br#","responseJsonSchema":"#);
+            put(into, schema);
+        }
         into.extend_from_slice(br#"},"systemInstruction":{"parts":[{"text":"#);
         put(into, &system(asked));
         into.extend_from_slice(b"}]}");
@@ -144,26 +189,21 @@ impl Encoding for Builder {
 
     fn line(&self, line: &Line, pen: &mut Pen, into: &mut Vec<u8>) {
         match &line.body {
-            Body::Told(notes) => told(notes, pen, into),
+            Body::Told(notes) => self.told(notes, pen, into),
             Body::Replied(reply) => replied(line.seq, reply, pen, into),
             Body::Results(results) => {
                 for (call, output) in results {
                     result(*call, output, pen, into);
                 }
+                for (call, output) in results {
+                    if !output.pictures.is_empty() {
+                        write_text(into, pen, Role::User, &words::shown_by(*call));
+                        self.pictures(&output.pictures, pen, into);
+                    }
+                }
             }
             Body::Summary(text) => write_text(into, pen, Role::User, &words::summary(text)),
         }
-    }
-}
-
-fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
-    let mut said = false;
-    for text in notes.iter().filter(|note| !note.text.trim().is_empty()).map(words::note) {
-        said = true;
-        write_text(into, pen, Role::User, &text);
-    }
-    if !said {
-        write_text(into, pen, Role::User, NOTHING);
     }
 }
 

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use locum_kernel::{Body, CallId, Line, Output, Purpose, Reply, Seq};
+use locum_kernel::{Body, CallId, Line, Output, Picture, Purpose, Reply, Seq};
 use serde_json::{Value, json};
 
 use super::THINKING;
 use crate::provider::Asked;
 use crate::schema::Describe;
+use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::picture::{Album, show};
 use crate::wire::words::{self, GO_ON, NOTHING, SUMMARISE, put, system, valid_name};
 
 /// Longest tool name that is sent.
@@ -20,6 +22,7 @@ const NAME_BYTES_MAX: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Builder {
     describe: Arc<dyn Describe>,
+    album: Arc<dyn Album>,
     max_tokens: u32,
     context: Option<u32>,
     histories: Histories<Pen>,
@@ -37,12 +40,14 @@ pub(crate) struct Pen {
 }
 
 impl Builder {
-    pub(crate) fn new(
-        describe: Arc<dyn Describe>,
-        max_tokens: u32,
-        context: Option<u32>,
-    ) -> Builder {
-        Builder { describe, max_tokens, context, histories: Histories::default() }
+    pub(crate) fn new(settings: &Settings) -> Builder {
+        Builder {
+            describe: Arc::clone(&settings.describe),
+            album: Arc::clone(&settings.album),
+            max_tokens: settings.max_tokens,
+            context: settings.context,
+            histories: Histories::default(),
+        }
     }
 
     pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
@@ -63,6 +68,22 @@ impl Builder {
         json!({ "type": "function", "function": function })
     }
 
+    /// Something the user says, with what they show.
+    fn shown(&self, text: &str, pictures: &[Picture], into: &mut Vec<u8>) {
+        let (shown, gone) = show(&*self.album, pictures);
+        into.push(b',');
+        match gone {
+            Some(gone) => write_text(into, "user", &format!("{text}\n{gone}")),
+            None => write_text(into, "user", text),
+        }
+        if !shown.is_empty() {
+            into.pop();
+            into.extend_from_slice(br#","images":"#);
+            put(into, &shown.iter().map(|it| &*it.letters).collect::<Vec<_>>());
+            into.push(b'}');
+        }
+    }
+
     fn write_head(&self, asked: &Asked, tools: &[String], into: &mut Vec<u8>) {
         into.extend_from_slice(br#"{"model":"#);
         put(into, words::model(asked));
@@ -73,6 +94,11 @@ impl Builder {
             put(into, &context);
         }
         into.push(b'}');
+        // Whoever must answer in a form calls no tools: beside them it is told in words only.
+        if let Some(schema) = words::form(asked).filter(|_| tools.is_empty()) {
+            into.extend_from_slice(br#","format":"#);
+            put(into, schema);
+        }
         if !tools.is_empty() {
             let tools: Vec<Value> = tools.iter().map(|name| self.tool(name)).collect();
             into.extend_from_slice(br#","tools":"#);
@@ -117,11 +143,8 @@ impl Encoding for Builder {
         match &line.body {
             Body::Told(notes) => {
                 let before = into.len();
-                for text in
-                    notes.iter().filter(|note| !note.text.trim().is_empty()).map(words::note)
-                {
-                    into.push(b',');
-                    write_text(into, "user", &text);
+                for note in notes.iter().filter(|note| words::says_something(note)) {
+                    self.shown(&words::note(note), &note.pictures, into);
                 }
                 if into.len() == before {
                     into.push(b',');
@@ -132,6 +155,11 @@ impl Encoding for Builder {
             Body::Results(results) => {
                 for (call, output) in results {
                     result(*call, output, pen, into);
+                }
+                for (call, output) in results {
+                    if !output.pictures.is_empty() {
+                        self.shown(&words::shown_by(*call), &output.pictures, into);
+                    }
                 }
             }
             Body::Summary(text) => {

@@ -4,6 +4,7 @@
 //! reasoning it sealed. The parts come in the order they stay the same, so that the provider finds
 //! what it remembers of the beginning; a key names that beginning.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use locum_kernel::{Body, CallId, Digest, Line, Note, Output, Purpose, Reply, Seq, Use};
@@ -11,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::provider::Asked;
 use crate::schema::Describe;
+use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
+use crate::wire::picture::{Album, Shown, show};
 use crate::wire::words::{self, SUMMARISE, put, system, valid_name, whole_at};
 
 /// Longest tool name the provider takes.
@@ -20,6 +23,7 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Builder {
     describe: Arc<dyn Describe>,
+    album: Arc<dyn Album>,
     max_tokens: u32,
     histories: Histories<Pen>,
 }
@@ -37,8 +41,13 @@ enum Role {
 }
 
 impl Builder {
-    pub(crate) fn new(describe: Arc<dyn Describe>, max_tokens: u32) -> Builder {
-        Builder { describe, max_tokens, histories: Histories::default() }
+    pub(crate) fn new(settings: &Settings) -> Builder {
+        Builder {
+            describe: Arc::clone(&settings.describe),
+            album: Arc::clone(&settings.album),
+            max_tokens: settings.max_tokens,
+            histories: Histories::default(),
+        }
     }
 
     pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
@@ -53,6 +62,67 @@ impl Builder {
             "parameters": it.schema, "strict": false,
         })
     }
+
+    fn told(&self, notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
+        let mut said = false;
+        for note in notes.iter().filter(|note| words::says_something(note)) {
+            said = true;
+            let (shown, gone) = show(&*self.album, &note.pictures);
+            if shown.is_empty() {
+                user(into, pen, &with(words::note(note), gone));
+            } else {
+                item(into, pen, Role::User, |into| {
+                    into.extend_from_slice(br#"{"type":"message","role":"user","content":"#);
+                    parts(into, &shown, &with(words::note(note), gone));
+                    into.push(b'}');
+                });
+            }
+        }
+        if !said {
+            user(into, pen, words::NOTHING);
+        }
+    }
+
+    fn result(&self, call: CallId, output: &Output, into: &mut Vec<u8>) {
+        into.extend_from_slice(br#"{"type":"function_call_output","call_id":"#);
+        put(into, &call.to_string());
+        into.extend_from_slice(br#","output":"#);
+        let whole = output.handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
+        // There is no other place to say that it failed.
+        let text = match (output.is_error, whole.is_empty()) {
+            (false, true) => Cow::Borrowed(&*output.text),
+            (false, false) => format!("{}{whole}", output.text).into(),
+            (true, _) if output.text.is_empty() => format!("[failed]{whole}").into(),
+            (true, _) => format!("[failed] {}{whole}", output.text).into(),
+        };
+        let (shown, gone) = show(&*self.album, &output.pictures);
+        let text = with(text, gone);
+        if shown.is_empty() {
+            put(into, &*text);
+        } else {
+            parts(into, &shown, &text);
+        }
+        into.push(b'}');
+    }
+}
+
+/// A text, and what is missing of what was shown with it.
+fn with(text: Cow<'_, str>, gone: Option<String>) -> Cow<'_, str> {
+    match gone {
+        Some(gone) => format!("{text}\n{gone}").into(),
+        None => text,
+    }
+}
+
+fn parts(into: &mut Vec<u8>, shown: &[Shown<'_>], text: &str) {
+    let mut parts: Vec<Value> = shown
+        .iter()
+        .map(|it| json!({ "type": "input_image", "detail": "auto", "image_url": it.url() }))
+        .collect();
+    if !text.trim().is_empty() {
+        parts.push(json!({ "type": "input_text", "text": text }));
+    }
+    put(into, &parts);
 }
 
 /// The one copy that is made of a history: into the body that is sent.
@@ -86,6 +156,15 @@ fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
     // Without tools there is nothing to choose from.
     let tail = if request.tools.is_empty() { "]}" } else { tail };
     last.extend_from_slice(tail.as_bytes());
+    if let Some(schema) = words::form(asked) {
+        last.pop();
+        let form = json!({
+            "type": "json_schema", "name": "output", "schema": schema, "strict": false,
+        });
+        last.extend_from_slice(br#","text":{"format":"#);
+        put(&mut last, &form);
+        last.extend_from_slice(b"}}");
+    }
     last
 }
 
@@ -119,11 +198,11 @@ impl Encoding for Builder {
 
     fn line(&self, line: &Line, pen: &mut Pen, into: &mut Vec<u8>) {
         match &line.body {
-            Body::Told(notes) => told(notes, pen, into),
+            Body::Told(notes) => self.told(notes, pen, into),
             Body::Replied(reply) => replied(line.seq, reply, pen, into),
             Body::Results(results) => {
                 for (call, output) in results {
-                    item(into, pen, Role::User, |into| result(*call, output, into));
+                    item(into, pen, Role::User, |into| self.result(*call, output, into));
                 }
             }
             Body::Summary(text) => {
@@ -147,17 +226,6 @@ fn may_reason(model: &str) -> bool {
     let plain = ["gpt-3", "gpt-4", "chatgpt-", "ft:gpt-3", "ft:gpt-4"];
     let chat = name.starts_with("gpt-5") && name.contains("-chat");
     !chat && !plain.iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn told(notes: &[Note], pen: &mut Pen, into: &mut Vec<u8>) {
-    let mut said = false;
-    for note in notes.iter().filter(|note| !note.text.trim().is_empty()) {
-        said = true;
-        user(into, pen, &words::note(note));
-    }
-    if !said {
-        user(into, pen, "(nothing)");
-    }
 }
 
 /// A reply in the order it was given in, as far as that is known; else reasoning, text, calls.
@@ -206,21 +274,6 @@ fn called(id: CallId, call: &Use, into: &mut Vec<u8>) {
         put(into, &call.arguments.to_string());
     } else {
         put(into, &json!({ "unparsable": call.arguments }).to_string());
-    }
-    into.push(b'}');
-}
-
-fn result(call: CallId, output: &Output, into: &mut Vec<u8>) {
-    into.extend_from_slice(br#"{"type":"function_call_output","call_id":"#);
-    put(into, &call.to_string());
-    into.extend_from_slice(br#","output":"#);
-    let whole = output.handle.as_ref().map(|handle| whole_at(handle)).unwrap_or_default();
-    // There is no other place to say that it failed.
-    match (output.is_error, whole.is_empty()) {
-        (false, true) => put(into, &output.text),
-        (false, false) => put(into, &format!("{}{whole}", output.text)),
-        (true, _) if output.text.is_empty() => put(into, &format!("[failed]{whole}")),
-        (true, _) => put(into, &format!("[failed] {}{whole}", output.text)),
     }
     into.push(b'}');
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use locum_kernel::{AgentId, Body, CallId, Line, Note, Output, Purpose, Reply, Seq, Source, Use};
 use serde_json::{Value, json};
 
-use super::{asked, line, person};
+use super::{asked, line, person, settings};
 use crate::provider::Asked;
-use crate::schema::BuiltIn;
 use crate::wire::chat::presets::{Dialect, dialect_of};
 use crate::wire::chat::request::Builder;
 
 fn builder(dialect: Dialect) -> Builder {
-    Builder::new(Arc::new(BuiltIn), 1_000, dialect)
+    Builder::new(&settings(), dialect)
 }
 
 fn dialect(name: &str) -> Dialect {

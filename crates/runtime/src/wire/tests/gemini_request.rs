@@ -7,9 +7,8 @@ use locum_kernel::{Source, Use};
 use serde_json::{Value, json};
 
 use super::http::{answer_of, response, stream};
-use super::{asked, line, person};
+use super::{asked, line, person, settings};
 use crate::provider::Asked;
-use crate::schema::BuiltIn;
 use crate::wire::WireName;
 use crate::wire::gemini::request::Builder;
 
@@ -20,7 +19,7 @@ fn gemini(model: &str, lines: Vec<Arc<Line>>) -> Asked {
 }
 
 fn builder() -> Builder {
-    Builder::new(Arc::new(BuiltIn), 1_000)
+    Builder::new(&settings())
 }
 
 fn body(builder: &Builder, asked: &Asked) -> Value {

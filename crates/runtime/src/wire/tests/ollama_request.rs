@@ -6,11 +6,10 @@ use locum_kernel::{Body, CallId, FailureKind, Line, Output, Purpose, Reply, Seq,
 use serde_json::{Value, json};
 
 use super::http::{answer_of, response};
-use super::{asked, line, person};
+use super::{asked, line, person, settings};
 use crate::provider::Asked;
-use crate::schema::BuiltIn;
-use crate::wire::WireName;
 use crate::wire::ollama::request::Builder;
+use crate::wire::{Settings, WireName};
 
 fn ollama(lines: Vec<Arc<Line>>) -> Asked {
     let mut asked = asked(lines);
@@ -19,7 +18,7 @@ fn ollama(lines: Vec<Arc<Line>>) -> Asked {
 }
 
 fn builder(context: Option<u32>) -> Builder {
-    Builder::new(Arc::new(BuiltIn), 1_000, context)
+    Builder::new(&Settings { context, ..settings() })
 }
 
 fn body(builder: &Builder, asked: &Asked) -> Value {

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use locum_kernel::{AgentId, Body, CallId, Line, Note, Output, Purpose, Reply, Seq, Source, Use};
 use serde_json::{Value, json};
 
-use super::{asked, line, person};
+use super::{asked, line, person, settings};
 use crate::provider::Asked;
-use crate::schema::BuiltIn;
 use crate::wire::anthropic::request::Builder;
 use crate::wire::history::{Encoding, Histories};
 
 fn builder() -> Builder {
-    Builder::new(Arc::new(BuiltIn), 1_000)
+    Builder::new(&settings())
 }
 
 fn body(builder: &Builder, asked: &Asked) -> Value {
@@ -208,7 +207,7 @@ fn kept_histories_say_the_same_as_fresh_ones() {
 
 #[test]
 fn histories_are_forgotten_with_their_lines_and_by_age() {
-    let kept = Builder::with_room(Arc::new(BuiltIn), 1_000, 60_000);
+    let kept = Builder::with_room(&settings(), 60_000);
     let first = asked(long(4, 1_000));
     kept.body(&first);
     assert_eq!(kept.kept().0, 1);

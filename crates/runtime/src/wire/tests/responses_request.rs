@@ -5,13 +5,12 @@ use std::sync::Arc;
 use locum_kernel::{AgentId, Body, CallId, Line, Note, Output, Purpose, Reply, Seq, Source, Use};
 use serde_json::{Value, json};
 
-use super::{asked, line, person};
+use super::{asked, line, person, settings};
 use crate::provider::Asked;
-use crate::schema::BuiltIn;
 use crate::wire::responses::request::Builder;
 
 fn builder() -> Builder {
-    Builder::new(Arc::new(BuiltIn), 1_000)
+    Builder::new(&settings())
 }
 
 fn body(asked: &Asked) -> Value {
