@@ -454,6 +454,12 @@ impl Session {
         found
     }
 
+    /// What an agent's final words must be, if that is said.
+    #[must_use]
+    pub fn form(&self, agent: AgentId) -> Option<&Value> {
+        self.definition(self.agent(agent)?)?.output.as_deref()
+    }
+
     pub(crate) fn definition(&self, agent: &Agent) -> Option<&Definition> {
         self.world.definitions.get(&agent.definition).map(Arc::as_ref)
     }

@@ -342,6 +342,16 @@ impl Complaint {
         }
     }
 
+    pub(crate) fn schema(file: &Path, cause: &str) -> Complaint {
+        Complaint {
+            code: "E402",
+            what: format!("The schema in {} cannot be used.", file.display()),
+            cause: cause.to_owned(),
+            next: "name a JSON schema with --schema FILE, then run again".into(),
+            exit: USAGE,
+        }
+    }
+
     /// The machine refuses something every program needs.
     pub(crate) fn machine(error: &dyn Error) -> Complaint {
         Complaint {

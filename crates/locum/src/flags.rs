@@ -86,6 +86,9 @@ pub(crate) struct Run {
     /// Write the final text to a file as well
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// What the final text must be: a JSON schema. Exit 1 if it is not
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
     /// What becomes of calls that need approval [default: ask on a terminal, else deny]
     #[arg(long, value_enum)]
     pub(crate) approvals: Option<Approvals>,

@@ -13,10 +13,12 @@ use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
 use locum_runtime::files::Files;
+use locum_runtime::form;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
@@ -45,7 +47,12 @@ pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, C
     let Body::RunResult(result) = &last.body else { return Ok(0) };
     if let Some(file) = &flags.output {
         let failed = |error| Complaint::output(file, &last.session, &error);
-        fs::write(file, &result.text).map_err(failed)?;
+        // Whoever wanted a form wants nothing around it.
+        let text = match &result.structured {
+            Some(value) => value.to_string(),
+            None => result.text.clone(),
+        };
+        fs::write(file, text).map_err(failed)?;
     }
     verdict(result, &last.session, flags.approvals.unwrap_or_else(approvals_here))
 }
@@ -91,6 +98,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     check_agent(flags.agent.as_deref(), script.as_ref())?;
     let tools = tools(script.as_ref(), &root, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
+    let schema = flags.schema.as_deref().map(schema).transpose()?;
     let setup = Setup {
         session: &key,
         model: &model,
@@ -101,6 +109,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
         bounds: &flags.bounds,
         limits: settings.limits,
         specs,
+        schema,
         script: script.as_ref(),
         tools: tools.as_ref(),
     };
@@ -158,6 +167,17 @@ async fn wait_for_readers(
 
 /// How long the last words of a run that was told to stop may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// What the final text must be.
+fn schema(file: &Path) -> Result<Arc<Value>, Complaint> {
+    let text = fs::read_to_string(file);
+    let text = text.map_err(|error| Complaint::schema(file, &error.to_string()))?;
+    let schema: Value = serde_json::from_str(&text).map_err(|error| {
+        Complaint::schema(file, &format!("{}:{}: {error}", file.display(), error.line()))
+    })?;
+    form::check(&schema).map_err(|why| Complaint::schema(file, &why))?;
+    Ok(Arc::new(schema))
+}
+
 /// The user's configuration. A tour needs none, and works even if it makes no sense.
 fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complaint> {
     if flags.model.as_deref().is_some_and(demo::is_tour) {
@@ -355,6 +375,7 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
 fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
+        Status::Failed => ("E116", "The final text is not what was wanted."),
         Status::Denied => ("E130", "A call was denied."),
         Status::NeedsInput => ("E140", "A question was not answered."),
         Status::Limit => ("E150", "A limit was reached."),
@@ -369,7 +390,7 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
         Status::Denied => result.denials.join("; "),
-        Status::Ok | Status::Limit | Status::Error => result.text.clone(),
+        Status::Ok | Status::Failed | Status::Limit | Status::Error => result.text.clone(),
     };
     let resume = result.resume.clone().unwrap_or_default();
     // Where nobody can be asked, going on means that the next ask is denied for good.
@@ -381,7 +402,12 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
     let resume = if keep_asks { format!("{resume} --approvals park") } else { resume };
     let first = match result.status {
         Status::Parked | Status::NeedsInput => first_help(result, session),
-        Status::Ok | Status::Denied | Status::Limit | Status::Error | Status::Cancelled => None,
+        Status::Ok
+        | Status::Failed
+        | Status::Denied
+        | Status::Limit
+        | Status::Error
+        | Status::Cancelled => None,
     };
     let next = first.map_or_else(|| resume.clone(), |first| format!("{first}\ndo: {resume}"));
     Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use locum_kernel::limits::TURNS_DEFAULT;
 use locum_kernel::{
-    Audience, Config, Definition, Kind, ModelSpec, PolicyMode, Rule, Session, TreeLimits,
+    AgentId, Audience, Config, Definition, Kind, ModelSpec, PolicyMode, Rule, Session, TreeLimits,
 };
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
+use serde_json::Value;
 
 use crate::config::Limits;
 use crate::flags::{Approvals, Bounds};
@@ -31,6 +33,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) limits: Limits,
     /// What is known of the models.
     pub(crate) specs: BTreeMap<String, ModelSpec>,
+    /// What the root's final words must be.
+    pub(crate) schema: Option<Arc<Value>>,
     pub(crate) script: Option<&'a Script>,
     pub(crate) tools: &'a dyn Toolbox,
 }
@@ -48,7 +52,7 @@ impl Setup<'_> {
         Config {
             session: self.session.to_owned(),
             workspace: self.workspace.display().to_string(),
-            main: definition(root, Kind::Main),
+            main: Definition { output: self.output(), ..definition(root, Kind::Main) },
             model: self.model.to_owned(),
             audience: audience(self.approvals),
             mode: self.mode(),
@@ -67,6 +71,11 @@ impl Setup<'_> {
         let spec = |window_tokens| ModelSpec { window_tokens, ..ModelSpec::default() };
         models.extend(window.map(|window| (self.model.to_owned(), spec(window))));
         models
+    }
+
+    fn output(&self) -> Option<Arc<Value>> {
+        let before = || self.before?.form(AgentId::MAIN).cloned().map(Arc::new);
+        self.schema.clone().or_else(before)
     }
 
     fn mode(&self) -> PolicyMode {

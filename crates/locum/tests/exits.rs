@@ -254,3 +254,39 @@ fn what_a_program_can_rely_on_is_told_first() {
     let asks: &Value = &told.lines[0]["asks"];
     assert_eq!(asks, &json!([]));
 }
+
+/// What main says in turn; how the run ends, and what is written to the file.
+type Form = (&'static [&'static str], (i32, &'static str), Value, &'static str);
+
+#[test]
+fn the_final_text_has_the_form_that_was_asked_for() {
+    let folder = Folder::new("form");
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+    fs::write(folder.0.join("form.json"), schema).unwrap();
+    let cases: &[Form] = &[
+        (&["{\"n\": 3}"], (0, "ok"), json!({ "n": 3 }), "{\"n\":3}"),
+        (&["three", "```json\n{\"n\": 4}\n```"], (0, "ok"), json!({ "n": 4 }), "{\"n\":4}"),
+        (&["{\"n\": \"x\"}", "{\"n\": 5}"], (0, "ok"), json!({ "n": 5 }), "{\"n\":5}"),
+        (&["1", "2", "3", "4", "5", "six"], (1, "failed"), Value::Null, "six"),
+    ];
+    for (said, (exit, status), structured, written) in cases {
+        let steps: Vec<String> =
+            said.iter().map(|text| format!("{{say: {}}}", json!(text))).collect();
+        let script = format!("agents: {{main: [{}]}}", steps.join(", "));
+        let model = folder.script("script.yaml", &script);
+        let arguments = ["run", "count", "-m", &model, "--schema", "form.json", "-o", "out.json"];
+        let told = converse(&folder, &arguments, |_| Act::Nothing);
+        let last = told.lines.last().unwrap();
+        assert_eq!(told.exit, Some(*exit), "{said:?}: {last}");
+        assert_eq!(last["status"], *status, "{said:?}");
+        assert_eq!(last["structured"], *structured, "{said:?}");
+        assert_eq!(fs::read_to_string(folder.0.join("out.json")).unwrap(), *written);
+    }
+    let model = folder.script("script.yaml", OK);
+    fs::write(folder.0.join("bad.json"), "{\n\"type\": \"objekt\"}").unwrap();
+    fs::write(folder.0.join("half.json"), "{\n\"type\": ").unwrap();
+    for (file, word) in [("bad.json", "objekt"), ("half.json", "half.json:2"), ("no.json", "")] {
+        let told = folder.refused(&["run", "hi", "-m", &model, "--schema", file], 2, "E402");
+        assert!(told.contains(word), "{told}");
+    }
+}

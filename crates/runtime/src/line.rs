@@ -269,6 +269,8 @@ pub struct AgentResult {
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Ok,
+    /// What was handed in is not what was wanted.
+    Failed,
     /// A call was denied, by a person or because nobody was there to allow it.
     Denied,
     /// Somebody asked, and nobody answered.
@@ -289,6 +291,7 @@ impl Status {
     pub fn exit(self) -> u8 {
         match self {
             Status::Ok => 0,
+            Status::Failed => 1,
             Status::Denied => 3,
             Status::NeedsInput => 4,
             Status::Limit => 5,

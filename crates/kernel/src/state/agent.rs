@@ -46,6 +46,12 @@ impl Agent {
         self.fault.as_ref()
     }
 
+    /// What is wrong with the last thing it handed in.
+    #[must_use]
+    pub fn flaw(&self) -> Option<&str> {
+        self.transcript.last()?.reply()?.flaw.as_deref()
+    }
+
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)

@@ -4,6 +4,7 @@ use locum_kernel::{AgentId, AskTo, Session, Time, view};
 
 use super::{Lack, Teller, Trouble};
 use crate::clock::rfc3339;
+use crate::form;
 use crate::line::{AgentResult, Body, Line, RunResult, Status, usd};
 
 impl Teller {
@@ -13,6 +14,7 @@ impl Teller {
     pub fn result(&self, session: &Session, now: Time, parked: bool) -> Line {
         let asks = session.asks().any(|ask| ask.to == AskTo::Person);
         let pending = session.agents().iter().skip(1).any(|agent| !agent.has_ended());
+        let main = session.agent(AgentId::MAIN);
         let status = match self.exchange.trouble {
             _ if parked && (asks || session.stack().len() > 1) => Status::Parked,
             Some(Trouble::Model) => Status::Error,
@@ -23,6 +25,7 @@ impl Teller {
             None => match self.exchange.lacked {
                 Some(Lack::Answer) => Status::NeedsInput,
                 Some(Lack::Agent) => Status::Limit,
+                None if main.is_some_and(|main| main.flaw().is_some()) => Status::Failed,
                 None => Status::Ok,
             },
         };
@@ -48,10 +51,12 @@ impl Teller {
             tree_usd: (!row.tree_unpriced).then_some(row.tree_micro_usd).and_then(usd),
         });
         let exchange = &self.exchange;
+        let text = exchange.text.clone();
+        let structured = session.form(AgentId::MAIN).and_then(|_| form::value(&text).ok());
         let result = RunResult {
             status,
-            text: exchange.text.clone(),
-            structured: None,
+            text,
+            structured,
             usage: exchange.usage,
             cost_usd: (!exchange.unpriced).then_some(exchange.micro_usd).and_then(usd),
             agents: agents.collect(),
@@ -74,7 +79,7 @@ impl Teller {
             Status::Parked | Status::NeedsInput | Status::Cancelled | Status::Ok => {
                 format!("locum run --resume {key}")
             }
-            Status::Denied | Status::Limit | Status::Error => {
+            Status::Failed | Status::Denied | Status::Limit | Status::Error => {
                 format!("locum run \"go on\" --resume {key}")
             }
         }
