@@ -2,6 +2,7 @@
 //! An effect is a reference; what exactly to do is a projection ([`crate::prompt`],
 //! [`crate::errand`], [`crate::parcel`]), so that listing a thousand effects copies no text.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub struct Errand {
     pub tool: String,
     pub arguments: Value,
     pub class: Class,
+    /// What the agent may do itself: a command of one that may not write must not either.
+    pub may: BTreeSet<Class>,
     pub idempotent: bool,
     pub timeout_ms: Option<u64>,
 }

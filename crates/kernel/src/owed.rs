@@ -59,6 +59,7 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         tool: call.name.clone(),
         arguments: (*call.arguments).clone(),
         class: tool.map_or(Class::Exec, |tool| tool.class),
+        may: session.rights(*agent).classes,
         idempotent: tool.is_some_and(|tool| tool.idempotent),
         timeout_ms: tool.and_then(|tool| tool.timeout_ms),
     })

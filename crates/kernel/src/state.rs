@@ -454,6 +454,18 @@ impl Session {
         found
     }
 
+    /// What an agent may do itself, under everybody's ceilings. Looked at anew each time, so that
+    /// what was taken from somebody above is gone at once.
+    pub(crate) fn rights(&self, agent: AgentId) -> Rights {
+        let mut at = self.agent(agent);
+        let mut rights = at.map(|agent| agent.uses.clone()).unwrap_or_default();
+        while let Some(holder) = at {
+            rights = rights.meet(&holder.ceiling);
+            at = holder.parent.and_then(|(parent, _)| self.agent(parent));
+        }
+        rights
+    }
+
     /// What an agent's final words must be, if that is said.
     #[must_use]
     pub fn form(&self, agent: AgentId) -> Option<&Value> {

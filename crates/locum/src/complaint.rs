@@ -120,6 +120,16 @@ impl Complaint {
         }
     }
 
+    pub(crate) fn key_command(command: &str, cause: String) -> Complaint {
+        Complaint {
+            code: "E106",
+            what: "The key was not found where the configuration says it is kept.".into(),
+            cause,
+            next: format!("try it yourself: {command}"),
+            exit: NETWORK,
+        }
+    }
+
     pub(crate) fn config_unread(path: &Path, error: &io::Error) -> Complaint {
         Complaint {
             code: "E401",

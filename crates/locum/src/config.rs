@@ -42,6 +42,12 @@ pub(crate) struct Own {
     pub(crate) base_url: Option<String>,
     pub(crate) key_env: Option<String>,
     pub(crate) key_file: Option<PathBuf>,
+    /// Prints the key: `pass show …`, or whatever keeps secrets here.
+    pub(crate) key_command: Vec<String>,
+    /// It is in the keyring of this machine.
+    pub(crate) keyring: bool,
+    /// How many tokens a local server is to make room for.
+    pub(crate) context: Option<u32>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) model: Option<String>,
 }
@@ -125,7 +131,17 @@ struct Reader<'a> {
 type Value<'a> = Spanned<DeValue<'a>>;
 
 const TOP: [&str; 7] = ["model", "fallback", "aliases", "providers", "prices", "limits", "ca_file"];
-const OWN: [&str; 6] = ["wire", "base_url", "key_env", "key_file", "headers", "model"];
+const OWN: [&str; 9] = [
+    "wire",
+    "base_url",
+    "key_env",
+    "key_file",
+    "key_command",
+    "keyring",
+    "headers",
+    "model",
+    "context",
+];
 const LIMITS: [&str; 3] = ["slots", "max_turns", "max_cost_usd"];
 
 impl Reader<'_> {
@@ -187,7 +203,10 @@ impl Reader<'_> {
                 "base_url" => own.base_url = self.text(&name, value),
                 "key_env" => own.key_env = self.text(&name, value),
                 "key_file" => own.key_file = self.file(&name, value),
+                "key_command" => own.key_command = self.texts(&name, value),
+                "keyring" => own.keyring = self.yes_or_no(&name, value),
                 "model" => own.model = self.text(&name, value),
+                "context" => own.context = self.count(&name, value),
                 "headers" => {
                     for (header, value) in self.table(&name, value).into_iter().flatten() {
                         let text = self.text(&format!("{name}.{}", header.get_ref()), value);
@@ -195,7 +214,9 @@ impl Reader<'_> {
                     }
                 }
                 "key" | "api_key" => {
-                    let what = format!("{name}: keys do not stand here; use key_env or key_file");
+                    let what = format!(
+                        "{name}: keys do not stand here; use key_env, key_file, key_command or keyring"
+                    );
                     self.mistake(key.span(), &what);
                 }
                 other => self.unknown(&key.span(), other, &OWN),
@@ -283,6 +304,14 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn yes_or_no(&mut self, name: &str, value: &Value<'_>) -> bool {
+        let said = value.get_ref().as_bool();
+        if said.is_none() {
+            self.wrong(name, "true or false", value);
+        }
+        said.unwrap_or_default()
     }
 
     fn texts(&mut self, name: &str, value: &Value<'_>) -> Vec<String> {

@@ -1,10 +1,16 @@
 //! One provider as it is here: what the table says of it, what the user's configuration says
 //! instead, and what the environment has. Keys are read here and go nowhere but into the settings
-//! of a connection. There is no keyring yet: every way to one drags in a message bus.
+//! of a connection. Keyrings are asked through the program each system has for that, because every
+//! library for one drags in a message bus.
 
 use std::fs;
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
+use std::process::{self, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use locum_runtime::wire::{Key, Settings, WireName, ollama_address};
 
@@ -13,6 +19,11 @@ use crate::config::{Config, Own, set};
 use crate::providers::{self, Preset};
 
 const OPENAI: &str = "openai";
+
+/// Enough for an agent with tools, and what a machine with a small model can hold.
+const OLLAMA_CONTEXT: u32 = 32_768;
+/// How long a keyring may take: somebody may have to unlock it.
+const KEYRING_PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoint<'c> {
@@ -101,6 +112,10 @@ impl<'c> Endpoint<'c> {
             let from = path.display().to_string();
             return key_in(path).map(|key| Found::Key { key, from });
         }
+        if let Some(command) = self.key_command() {
+            let from = command.first().cloned().unwrap_or_default();
+            return key_from(&command).map(|key| Found::Key { key, from });
+        }
         let own = self.own.and_then(|own| own.key_env.as_deref());
         let names: Vec<&str> = match own {
             Some(name) => vec![name],
@@ -112,6 +127,27 @@ impl<'c> Endpoint<'c> {
             (None, Some(name)) => Found::Missing((*name).to_owned()),
             (None, None) => Found::Free,
         })
+    }
+
+    /// What prints the key, if the user says that something does.
+    fn key_command(&self) -> Option<Vec<String>> {
+        let own = self.own?;
+        if !own.key_command.is_empty() {
+            return Some(own.key_command.clone());
+        }
+        let words: [&str; 6] = if cfg!(target_os = "macos") {
+            ["security", "find-generic-password", "-s", "locum", "-wa", self.name]
+        } else {
+            ["secret-tool", "lookup", "service", "locum", "provider", self.name]
+        };
+        own.keyring.then(|| words.map(str::to_owned).into())
+    }
+
+    /// How many tokens a server is asked to make room for. One that is not asked makes room for
+    /// few, and forgets the beginning without a word.
+    pub(crate) fn context(&self) -> Option<u32> {
+        let own = self.own.and_then(|own| own.context);
+        own.or((self.wire() == WireName::Ollama).then_some(OLLAMA_CONTEXT))
     }
 
     /// How to connect. `longest` is the longest answer to ask for, if that is known.
@@ -133,6 +169,7 @@ impl<'c> Endpoint<'c> {
         self.name.clone_into(&mut settings.provider);
         settings.ca_file.clone_from(&config.ca_file);
         settings.max_tokens = longest.unwrap_or(settings.max_tokens);
+        settings.context = self.context();
         let headers = self.own.into_iter().flat_map(|own| &own.headers);
         settings.headers = headers.map(|(name, it)| (name.clone(), Key::new(it))).collect();
         Ok(settings)
@@ -186,6 +223,39 @@ fn key_in(path: &Path) -> Result<Key, Complaint> {
         key => Ok(Key::new(key)),
     }
 }
+
+/// A key as a program prints it.
+fn key_from(command: &[String]) -> Result<Key, Complaint> {
+    let shown = command.join(" ");
+    let failed = |cause: String| Complaint::key_command(&shown, cause);
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| failed("It is empty.".into()))?;
+    let mut asked = process::Command::new(program);
+    asked.args(arguments).stdin(Stdio::inherit()).stdout(Stdio::piped());
+    let mut asked = asked.spawn().map_err(|error| failed(format!("{program}: {error}")))?;
+    let mut text = asked.stdout.take().ok_or_else(|| failed("It says nothing.".into()))?;
+    // What it says is read beside waiting, so that a program that stays cannot hold us.
+    let (send, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut key = String::new();
+        let read = text.by_ref().take(KEY_BYTES_MAX).read_to_string(&mut key);
+        let _ = send.send(read.map(|_| key));
+    });
+    let said = said.recv_timeout(KEYRING_PATIENCE);
+    if said.is_err() {
+        let _ = asked.kill();
+    }
+    let ended = asked.wait().map_err(|error| failed(error.to_string()))?;
+    match said {
+        Ok(Ok(key)) if ended.success() && !key.trim().is_empty() => Ok(Key::new(key.trim())),
+        Ok(Ok(_)) => Err(failed(format!("It ended with {ended} and printed no key."))),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(_) => Err(failed(format!("It took longer than {} s.", KEYRING_PATIENCE.as_secs()))),
+    }
+}
+
+/// No key is longer.
+const KEY_BYTES_MAX: u64 = 16 * 1024;
 
 #[cfg(test)]
 mod tests {

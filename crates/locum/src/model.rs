@@ -240,7 +240,9 @@ pub(crate) fn known(model: &str, prices: &Prices, config: &Config) -> Known {
         let name = model.split_once('/')?.1;
         prices.find(&format!("{}/{name}", provider?.preset.variant_of))
     });
-    let known = listed.copied().unwrap_or_default();
+    let mut known = listed.copied().unwrap_or_default();
+    let context = provider.as_ref().and_then(Endpoint::context);
+    known.window_tokens = context.map(u64::from).or(known.window_tokens);
     if known.price.is_none() && provider.is_some_and(|endpoint| endpoint.is_local()) {
         return Known { price: Some(Price::default()), ..known };
     }

@@ -101,6 +101,9 @@ async fn print(mut face: Box<dyn Face + Send>, mut source: Source) {
                     let body = match piece.kind {
                         PieceKind::Text => Body::MessageDelta { text },
                         PieceKind::Thinking => Body::ThinkingDelta { text },
+                        PieceKind::Output { call, bytes } => {
+                            Body::ToolOutput { call: call.to_string(), bytes, tail: text }
+                        }
                     };
                     let agent = (*piece.agent).clone();
                     face.line(&Line { seq, agent, body, ..Line::clone(last) });
@@ -239,6 +242,7 @@ fn plain(told: &Line, hints: bool) -> Option<String> {
         | Body::TurnFinished { .. }
         | Body::MessageDelta { .. }
         | Body::ThinkingDelta { .. }
+        | Body::ToolOutput { .. }
         | Body::Gap { .. }
         | Body::ToolStarted { .. }
         | Body::ToolFinished(_)

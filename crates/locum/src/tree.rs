@@ -163,6 +163,7 @@ impl Tree {
             | Body::TurnFinished { .. }
             | Body::MessageDelta { .. }
             | Body::ThinkingDelta { .. }
+            | Body::ToolOutput { .. }
             | Body::Gap { .. }
             | Body::Message { .. }
             | Body::ToolFinished(_)
@@ -221,6 +222,7 @@ impl Tree {
             | Body::TurnFinished { .. }
             | Body::MessageDelta { .. }
             | Body::ThinkingDelta { .. }
+            | Body::ToolOutput { .. }
             | Body::Gap { .. }
             | Body::ToolStarted { .. }
             | Body::ToolFinished(_)

@@ -227,6 +227,42 @@ fn a_key_from_a_file_and_headers_reach_the_provider_and_nobody_else() {
     }
 }
 
+/// How the configuration says where the key is; the key that arrives, or what is said.
+#[test]
+fn a_key_may_be_kept_by_another_program() {
+    let server = Server::start(|_| says("hi"));
+    let folder = Folder::new("keyring");
+    let keyring = folder.0.join("secret-tool");
+    fs::write(&keyring, "#!/bin/sh\necho \"kept-for-$5-by-$3\"\n").unwrap();
+    set_mode(&keyring, 0o755);
+    let path = format!("{}:{}", folder.0.display(), std::env::var("PATH").unwrap());
+    let cases: &[(&str, Result<&str, &str>)] = &[
+        ("key_command = [\"printf\", \" %s \", \"from-pass\"]", Ok("from-pass")),
+        ("keyring = true", Ok("kept-for-anthropic-by-locum")),
+        ("key_command = [\"no-such-program\"]", Err("no-such-program: No such file")),
+        ("key_command = [\"false\"]", Err("printed no key")),
+        ("key_command = [\"echo\"]", Err("printed no key")),
+        ("keyring = \"yes\"", Err("config.toml:3: providers.anthropic.keyring must be true")),
+    ];
+    for (line, expected) in cases {
+        let base = server.base();
+        folder.config(&format!("[providers.anthropic]\nbase_url = \"{base}\"\n{line}\n"));
+        let output = folder.run(&["-m", "anthropic/x"], &[("PATH", path.as_str())]);
+        match expected {
+            Ok(key) => {
+                assert!(output.status.success(), "{line}: {output:?}");
+                let asked = server.asked();
+                let last = asked.last().unwrap();
+                assert!(last.contains(&format!("x-api-key: {key}\r\n")), "{line}: {last}");
+            }
+            Err(words) => {
+                assert!(errors(&output).contains(words), "{line}: {output:?}");
+                assert!(!output.status.success(), "{line}");
+            }
+        }
+    }
+}
+
 /// The model and what the configuration says; the cost of an answer, and whether it is warned.
 #[test]
 fn answers_cost_what_the_table_says() {

@@ -16,6 +16,7 @@ use locum_kernel::{
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::driver::{Driver, Hands, Until, World};
 use locum_runtime::line::Body;
+use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
 use locum_runtime::wire::{self, Key, Settings, WireName};
@@ -35,7 +36,7 @@ impl Toolbox for Write {
         vec![spec]
     }
 
-    fn run(&self, errand: Errand) -> Task<Output> {
+    fn run(&self, errand: Errand, _live: Live) -> Task<Output> {
         let path = errand.arguments["path"].as_str().unwrap_or_default().to_owned();
         Box::pin(async move {
             match std::fs::read_to_string(&path) {

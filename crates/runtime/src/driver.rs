@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use locum_journal::{Journal, When};
 use locum_kernel::{
-    Ask, AskTo, Effect, Entry, Input, Refusal, Seq, Session, Time, Unfoldable, VERSION, View,
-    deadline, owed, step, view,
+    AgentId, Ask, AskTo, Effect, Entry, Event, Input, Refusal, Seq, Session, Time, Unfoldable,
+    VERSION, View, deadline, owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -149,6 +149,8 @@ pub struct Driver {
     key: String,
     session: Session,
     teller: Teller,
+    /// Who has ended since the tools were last told.
+    ended: Vec<AgentId>,
     inflight: Inflight,
     feed: Feed,
     /// The first event of this process. Until it is safe the journal does not know that anybody
@@ -338,6 +340,11 @@ impl Driver {
             return Ok(None);
         }
         let first = Seq(before.0 + 1);
+        for event in &events {
+            if let Event::Ended { agent, .. } = event {
+                self.ended.push(*agent);
+            }
+        }
         let entry = Entry { v: VERSION, seq: first, at, events };
         let lines = self.teller.tell(&self.session, &entry);
         let last = self.session.seq();

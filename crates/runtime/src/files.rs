@@ -10,6 +10,7 @@ use locum_kernel::{Class, Errand, Output, ToolSpec};
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
+use crate::live::Live;
 use crate::provider::Task;
 use crate::tool::Toolbox;
 
@@ -51,7 +52,7 @@ impl Toolbox for Files {
         TOOLS.iter().map(spec).collect()
     }
 
-    fn run(&self, errand: Errand) -> Task<Output> {
+    fn run(&self, errand: Errand, _live: Live) -> Task<Output> {
         let root = Arc::clone(&self.root);
         let found = TOOLS.iter().find(|(name, _)| *name == errand.tool).map(|(_, run)| *run);
         Box::pin(async move {

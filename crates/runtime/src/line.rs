@@ -67,6 +67,9 @@ pub enum Body {
     Message { role: &'static str, text: String },
     #[serde(rename = "tool.started")]
     ToolStarted { call: String, name: String, input: Value, class: Option<Class> },
+    /// What a tool prints while it runs: how much so far, and the newest of it. Not durable.
+    #[serde(rename = "tool.output")]
+    ToolOutput { call: String, bytes: u64, tail: String },
     #[serde(rename = "tool.finished")]
     ToolFinished(Box<ToolFinished>),
     #[serde(rename = "ask.opened")]

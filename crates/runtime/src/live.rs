@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use locum_kernel::{Key, Seq};
+use locum_kernel::{CallId, Key, Seq};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::line::{AgentRef, Line};
@@ -24,7 +24,7 @@ enum Sent {
     Piece(Arc<Piece>),
 }
 
-/// Part of what a model is saying.
+/// Part of what a model is saying or a tool is printing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The turn it belongs to.
@@ -38,6 +38,11 @@ pub struct Piece {
 pub enum PieceKind {
     Text,
     Thinking,
+    /// The newest of what a tool prints, and how much that was so far.
+    Output {
+        call: CallId,
+        bytes: u64,
+    },
 }
 
 /// Where a session's lines and pieces are sent.
@@ -96,6 +101,10 @@ impl Live {
 
     pub fn thinking(&self, text: &str) {
         self.send(PieceKind::Thinking, text);
+    }
+
+    pub fn output(&self, call: CallId, bytes: u64, tail: &str) {
+        self.send(PieceKind::Output { call, bytes }, tail);
     }
 
     fn send(&self, kind: PieceKind, text: &str) {

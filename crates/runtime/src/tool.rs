@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use locum_kernel::{Errand, Output, ToolSpec};
+use locum_kernel::{AgentId, Errand, Output, ToolSpec};
 
+use crate::live::Live;
 use crate::provider::Task;
 
 /// The tools of a session. Dropping a task ends the tool and whatever it started.
@@ -12,8 +13,12 @@ pub trait Toolbox: Debug + Send + Sync {
     /// What the kernel judges calls by. The same for as long as the session is open.
     fn specs(&self) -> Vec<ToolSpec>;
 
-    /// Runs one call. A tool that fails says so in its output; it is the model that decides.
-    fn run(&self, errand: Errand) -> Task<Output>;
+    /// Runs one call. A tool that fails says so in its output; it is the model that decides. What
+    /// it prints on the way goes to `live`.
+    fn run(&self, errand: Errand, live: Live) -> Task<Output>;
+
+    /// An agent has ended: what it left running ends with it.
+    fn ended(&self, _agent: AgentId) {}
 }
 
 /// Several boxes as one; of two tools with one name the first is meant.
@@ -46,12 +51,18 @@ impl Toolbox for Tools {
         self.specs.clone()
     }
 
-    fn run(&self, errand: Errand) -> Task<Output> {
+    fn run(&self, errand: Errand, live: Live) -> Task<Output> {
         let tools = self.places.get(&errand.tool).and_then(|at| self.boxes.get(*at));
         if let Some(tools) = tools {
-            return tools.run(errand);
+            return tools.run(errand, live);
         }
         let missing = format!("Tool not found: {}", errand.tool);
         Box::pin(async move { Output::error(missing) })
+    }
+
+    fn ended(&self, agent: AgentId) {
+        for tools in &self.boxes {
+            tools.ended(agent);
+        }
     }
 }

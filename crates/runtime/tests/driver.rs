@@ -278,6 +278,7 @@ fn gist(line: &Line) -> String {
         | Body::AskClosed { .. }
         | Body::MessageDelta { .. }
         | Body::ThinkingDelta { .. }
+        | Body::ToolOutput { .. }
         | Body::Gap { .. }
         | Body::Attention { .. }
         | Body::Compacted { .. }

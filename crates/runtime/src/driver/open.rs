@@ -46,6 +46,7 @@ impl Driver {
             safe: session.seq(),
             session,
             teller,
+            ended: Vec::new(),
             inflight: Inflight::default(),
             feed: Feed::default(),
             unsafe_yet: std::collections::VecDeque::new(),

@@ -11,12 +11,16 @@ use locum_kernel::{
 
 use super::{Driver, Hands};
 use crate::form;
+use crate::live::Live;
 use crate::provider::Asked;
 
 impl Driver {
     /// Starts what is owed and may start, drops what is not owed any more. Returns when to look
     /// again if nothing happens before.
     pub(super) fn reconcile(&mut self, hands: &Hands) -> Option<Time> {
+        for agent in self.ended.drain(..) {
+            hands.tools.ended(agent);
+        }
         let now = self.world.clock.now();
         let effects = owed(&self.session);
         let keys: BTreeSet<Key> = effects.iter().map(Effect::key).collect();
@@ -109,8 +113,10 @@ impl Driver {
     fn run_tool(&mut self, hands: &Hands, key: Key, errand: Errand) {
         let tools = Arc::clone(&hands.tools);
         let timeout = errand.timeout_ms.map(Duration::from_millis);
+        let name = self.teller.progress(errand.agent).map(|it| it.name.clone());
+        let live = name.map_or_else(Live::nobody, |name| self.feed.live(key, name));
         self.inflight.start(key, tool_panicked, async move {
-            let run = tools.run(errand);
+            let run = tools.run(errand, live);
             let output = match timeout {
                 None => run.await,
                 Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {

@@ -20,6 +20,9 @@ fn shown(told: &Told) -> String {
         Told::Piece { seq, piece } => match piece.kind {
             PieceKind::Text => format!("{} after {seq}", piece.text),
             PieceKind::Thinking => format!("({}) after {seq}", piece.text),
+            PieceKind::Output { call, bytes } => {
+                format!("{call}: {} of {bytes} after {seq}", piece.text)
+            }
         },
         Told::Gap { seq, missed } => format!("{missed} missed after {seq}"),
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::Script;
 use crate::clock::Clock;
+use crate::live::Live;
 use crate::provider::Task;
 use crate::tool::Toolbox;
 
@@ -54,7 +55,7 @@ impl Toolbox for Props {
         self.props.iter().map(spec).collect()
     }
 
-    fn run(&self, errand: Errand) -> Task<Output> {
+    fn run(&self, errand: Errand, _live: Live) -> Task<Output> {
         let Some(prop) = self.props.get(&errand.tool).cloned() else {
             return Box::pin(async move { Output::error(format!("no {} here", errand.tool)) });
         };
