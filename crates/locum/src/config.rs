@@ -433,7 +433,7 @@ mod tests {
             ),
             (
                 "[providers.openai]\nkey = \"sk-1\"",
-                "c.toml:2: providers.openai.key: keys do not stand here; use key_env or key_file",
+                "c.toml:2: providers.openai.key: keys do not stand here; use key_env, key_file, key_command or keyring",
             ),
             (
                 "[providers.openai]\nwire = \"smtp\"",
