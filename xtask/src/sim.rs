@@ -46,10 +46,13 @@ pub(crate) fn main(seeds: Seeds) -> Result<ExitCode> {
 pub(crate) fn command(root: &Path, seeds: Seeds) -> Command {
     let mut command = run::cargo(root);
     command
-        .args(["test", "--profile", "sim", "-p", "locum-kernel", "--test", "simulation"])
+        .args(["test", "--profile", "sim", "-p", "locum-kernel", "--lib"])
+        .args(["--test", "simulation"])
         .args(["--", "--nocapture"])
         .env("LOCUM_SIM_SEEDS", seeds.count.to_string())
-        .env("LOCUM_SIM_FROM", seeds.from.to_string());
+        .env("LOCUM_SIM_FROM", seeds.from.to_string())
+        // Trees of agents with random rights, in the unit tests.
+        .env("LOCUM_TREES", "100000");
     command
 }
 

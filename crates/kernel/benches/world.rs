@@ -44,6 +44,8 @@ fn definition(name: &str, kind: Kind, turns_max: u32) -> Definition {
 
 fn config(slots: u32, window: u64) -> Config {
     let read = ToolSpec {
+        caution: None,
+        identity: None,
         name: "read".into(),
         class: Class::Read,
         idempotent: true,

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, AskId, CallId, Class, Digest, Key, Time, Who};
+use crate::{AgentId, AskId, CallId, Class, Digest, Key, Subjects, Time, Who};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
@@ -101,6 +101,9 @@ pub struct Allow {
     pub scope: Scope,
     /// Run with these arguments instead.
     pub arguments: Option<Value>,
+    /// What the edge's parser found in these arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subjects: Option<Subjects>,
     /// Widen the grant from these exact arguments to a pattern of the subject.
     pub pattern: Option<String>,
     pub expires: Option<Time>,

@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -130,6 +131,29 @@ pub struct ToolSpec {
     pub subject: Option<String>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// Why a person must agree to every call, whatever rules and modes say: there are no walls
+    /// around it, or it is not what it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
+    /// What it says of itself, as a digest. When that changes, what was granted before is void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+}
+
+impl ToolSpec {
+    /// One whose calls are known by the argument `subject`.
+    #[must_use]
+    pub fn new(name: &str, class: Class, subject: Option<&str>) -> ToolSpec {
+        ToolSpec {
+            name: name.into(),
+            class,
+            idempotent: class == Class::Read,
+            subject: subject.map(String::from),
+            timeout_ms: None,
+            caution: None,
+            identity: None,
+        }
+    }
 }
 
 /// A set of effect classes and, optionally, of tool names. Both must hold.
@@ -320,6 +344,30 @@ pub struct Rule {
     /// Definition name of the agents it holds for; `None` is all.
     #[serde(default)]
     pub agent: Option<String>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.word(), self.tool)?;
+        if let Some(pattern) = &self.pattern {
+            write!(f, " {pattern:?}")?;
+        }
+        match &self.agent {
+            Some(agent) => write!(f, " agent={agent}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl RuleKind {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            RuleKind::Allow => "allow",
+            RuleKind::Ask => "ask",
+            RuleKind::Deny => "deny",
+        }
+    }
 }
 
 /// Everything a session is told about the world it runs in.

@@ -34,6 +34,8 @@ impl Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errand {
     pub agent: AgentId,
+    /// The name of the definition it was made from.
+    pub name: String,
     pub call: CallId,
     pub tool: String,
     pub arguments: Value,

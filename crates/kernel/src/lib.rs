@@ -55,10 +55,11 @@ pub use event::{
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Input, Refusal};
 pub use message::{
-    Body, Line, Message, Note, Output, Picture, Reply, Source, To, Urgency, Usage, Use, Who, clip,
-    headline,
+    Body, Line, Message, Note, Output, Picture, Reply, Source, Subjects, To, Urgency, Usage, Use,
+    Who, clip, headline,
 };
 pub use owed::{deadline, errand, owed, parcel};
+pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
@@ -73,6 +74,7 @@ pub(crate) use message::short;
 pub(crate) use owed::starts_at;
 pub(crate) use policy::{Ruling, declared, judge, ruling};
 pub(crate) use state::{
-    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Thought, Timer, Turn, Waiting,
+    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Repeat, Thought, Timer, Turn,
+    Waiting,
 };
 pub(crate) use tool::{Make, Tool};

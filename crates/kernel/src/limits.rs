@@ -36,6 +36,14 @@ pub const DEDUPE_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 /// Messages of one sender this close together become one input.
 pub const COALESCE_MS: u64 = 2_000;
 
+/// The same call this often in a row, with nothing else between, asks before it runs: twice can be
+/// a second try, three times is a loop.
+pub const REPEATS_MAX: u32 = 3;
+/// The same for calls that change nothing. Polling is legitimate; twenty looks are not patience.
+pub const REPEATS_HARMLESS_MAX: u32 = 20;
+/// How many times the bound is once somebody has said "go on" for more than this one call.
+pub const REPEATS_LIFTED: u32 = 10;
+
 /// Model tries per turn, the first one included.
 pub const TRIES_MAX: u32 = 8;
 /// First wait between tries; doubles each time.

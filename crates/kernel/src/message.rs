@@ -180,7 +180,18 @@ pub struct Use {
     /// What the edge's parser found in the arguments (each command of a shell line). `None`:
     /// the kernel takes the tool's subject argument, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subjects: Option<Vec<String>>,
+    pub subjects: Option<Subjects>,
+}
+
+/// What the edge's parser found in a shell line. Journals from before there was a parser that
+/// doubts hold only lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Subjects {
+    /// Each command, and each file that a redirect opens.
+    Parts(Vec<String>),
+    /// More than its text tells: what was seen is enough to deny, never to allow.
+    Opaque { opaque: String, seen: Vec<String> },
 }
 
 /// A whole, finished answer of a model. Half a stream is a failure, never a reply.

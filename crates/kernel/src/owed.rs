@@ -51,10 +51,12 @@ pub fn deadline(session: &Session) -> Option<Time> {
 #[must_use]
 pub fn errand(session: &Session, key: Key) -> Option<Errand> {
     let Owed::Tool(agent, id) = session.owed.get(&key)? else { return None };
+    let name = session.agent(*agent)?.name.clone();
     let call = session.agent(*agent)?.call(*id)?;
     let tool = session.world.tools.get(&call.name);
     Some(Errand {
         agent: *agent,
+        name,
         call: *id,
         tool: call.name.clone(),
         arguments: (*call.arguments).clone(),

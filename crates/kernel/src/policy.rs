@@ -1,15 +1,27 @@
 //! May this agent make this call? One pure function over ceilings, rules, mode and grants.
 //! Deny beats ask beats allow, and nothing a person grants lifts a ceiling or a deny rule.
 
+mod explain;
+#[cfg(test)]
+mod lattice;
+mod pattern;
+mod subject;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
+use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX};
 use crate::{
     Agent, Audience, Call, Class, Covers, Digest, Grant, PolicyMode, Rights, Rule, RuleKind,
     Session, Time, Tool,
 };
+use pattern::{Fit, matches};
+use subject::Heard;
+
+pub use explain::{Considered, Explanation, Question, explain};
+pub use pattern::UNKNOWN;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
@@ -41,11 +53,45 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     if let Some(holder) = forbidden_by(session, agent, &names, class) {
         return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
     }
-    let subjects = subjects(session, call, class);
-    let ruled = by_rules(&session.world.rules, agent, &names, class, &subjects);
-    let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class));
+    let heard = heard(session, call, class);
+    let ruled = by_rules(&session.world.rules, &agent.name, &names, &heard);
+    let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
+    let ruling = match (ruling, caution(session, call)) {
+        (Ruling::Allow, Some(why)) => Ruling::Ask(why.clone()),
+        (ruling, _) => ruling,
+    };
     let granted = || session.grants.values().any(|grant| covers(session, grant, agent, call, now));
-    if matches!(ruling, Ruling::Ask(_)) && granted() { Ruling::Allow } else { ruling }
+    let ruling = match ruling {
+        Ruling::Ask(_) if granted() => Ruling::Allow,
+        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
+    };
+    match again(session, agent, call) {
+        Some(times) if ruling == Ruling::Allow => {
+            Ruling::Ask(format!("it makes the same call {times} times in a row"))
+        }
+        Some(_) | None => ruling,
+    }
+}
+
+/// Why every call of a tool is asked, if that is said.
+fn caution<'a>(session: &'a Session, call: &Call) -> Option<&'a String> {
+    session.world.tools.get(&call.name)?.caution.as_ref()
+}
+
+/// How often in a row the agent will have made this very call, if that is too often. A call with
+/// effects that changes nothing any more is a loop nobody watches. Reads may repeat for longer:
+/// polling is how an agent learns that something is ready. Delegation is never one: `wait` and
+/// `list_agents` are meant to be asked again.
+fn again(session: &Session, agent: &Agent, call: &Call) -> Option<u32> {
+    let tool = session.world.tools.get(&call.name)?;
+    let harmless = tool.idempotent || tool.class == Class::Read;
+    let bound = if harmless { REPEATS_HARMLESS_MAX } else { REPEATS_MAX };
+    let repeat = &agent.repeat;
+    let bound = if repeat.lifted { bound * REPEATS_LIFTED } else { bound };
+    let times = repeat.times + 1;
+    // The digest is only worked out when it matters.
+    let is_same = || repeat.digest == Some(Digest::of_call(&tool.name, &call.arguments));
+    (times >= bound && is_same()).then_some(times)
 }
 
 /// The names a call goes by.
@@ -90,117 +136,48 @@ fn forbidden_by(session: &Session, agent: &Agent, names: &Names, class: Class) -
     None
 }
 
-/// What rules are matched against: what the edge's parser found, or the subject argument.
-fn subjects(session: &Session, call: &Call, class: Class) -> Subjects {
-    let plain = |text: &str| match class {
-        Class::Read | Class::Write => plain_path(text),
-        Class::Exec => plain_command(text),
-        Class::Network | Class::Delegate => text.into(),
-    };
-    // A parser that found nothing has said nothing: no part would match every allow.
-    if let Some(parts) = call.subjects.as_ref().filter(|parts| !parts.is_empty()) {
-        let parts = parts.iter().map(|part| plain(part)).collect();
-        return Subjects { parts, opaque: false };
-    }
+fn heard(session: &Session, call: &Call, class: Class) -> Heard {
     let key = session.world.tools.get(&call.name).and_then(|tool| tool.subject.as_deref());
-    let named = key.and_then(|key| call.arguments.get(key)).and_then(|value| value.as_str());
-    let text = named.map_or_else(|| format!("{}", call.arguments), String::from);
-    let opaque = hides_something(&text, class);
-    Subjects { parts: Vec::from([plain(&text)]), opaque }
+    Heard::new(class, key, &call.arguments, call.subjects.as_ref())
 }
 
-struct Subjects {
-    parts: Vec<String>,
-    /// The text can hold more than it seems to: a pattern says nothing certain about it.
-    opaque: bool,
+fn is_for(rule: &Rule, agent: &str, names: &Names) -> bool {
+    rule.agent.as_ref().is_none_or(|name| name == agent)
+        && names.any(|name| matches(&rule.tool, name))
 }
 
-/// A shell line with more than one command or value in it, a path that climbs, a NUL.
-fn hides_something(text: &str, class: Class) -> bool {
-    let hides = match class {
-        Class::Exec => text.contains(SHELL_MARKS),
-        Class::Read | Class::Write => text.split(['/', '\\']).any(|step| step == ".."),
-        Class::Network | Class::Delegate => false,
-    };
-    hides || text.contains('\0')
-}
-
-/// Characters with which a shell line can hold more than one command or value.
-const SHELL_MARKS: &[char] = &[
-    ';', '&', '|', '$', '`', '<', '>', '(', ')', '{', '}', '[', ']', '\n', '\r', '\\', '#', '"',
-    '\'', '=', '~', '*', '?', '!',
-];
-
-/// ` /bin/rm  -rf x` is `rm -rf x`.
-fn plain_command(line: &str) -> String {
-    let mut words = line.split_whitespace();
-    let program = words.next().map(|word| word.rsplit('/').next().unwrap_or(word));
-    program.into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// `./a//b` is `a/b`, so that a rule for one holds for the other.
-fn plain_path(path: &str) -> String {
-    let root = if path.starts_with('/') { "/" } else { "" };
-    let steps = path.split('/').filter(|step| !step.is_empty() && *step != ".");
-    format!("{root}{}", steps.collect::<Vec<_>>().join("/"))
-}
-
-/// The strictest rule that speaks. An allow must hold for every part, the others for any; and
-/// where a deny or ask pattern cannot be sure, a person is asked.
-fn by_rules(
-    rules: &[Rule],
-    agent: &Agent,
-    names: &Names,
-    class: Class,
-    subjects: &Subjects,
-) -> Option<Ruling> {
-    let mine = rules.iter().filter(|rule| {
-        rule.agent.as_ref().is_none_or(|name| *name == agent.name)
-            && names.any(|name| matches(&rule.tool, name))
-    });
+/// The strictest rule that speaks. A deny or an ask holds for any part, and where its pattern
+/// cannot be sure a person is asked; an allow must hold for every part, each by some rule.
+fn by_rules(rules: &[Rule], agent: &str, names: &Names, heard: &Heard) -> Option<Ruling> {
+    let mine = rules.iter().filter(|rule| is_for(rule, agent, names));
     let mut strictest: Option<(RuleKind, &Rule)> = None;
-    for rule in mine {
-        let Some(kind) = speaks(rule, class, subjects) else { continue };
+    for rule in mine.clone().filter(|rule| rule.kind != RuleKind::Allow) {
+        let fit = rule.pattern.as_ref().map_or(Fit::Yes, |pattern| heard.meets(pattern));
+        let kind = match fit {
+            Fit::No => continue,
+            Fit::Maybe => RuleKind::Ask,
+            Fit::Yes => rule.kind,
+        };
         if strictest.is_none_or(|(so_far, _)| kind > so_far) {
             strictest = Some((kind, rule));
         }
     }
-    let (kind, rule) = strictest?;
-    let words = match &rule.pattern {
-        Some(pattern) => format!("{} {pattern:?}", rule.tool),
-        None => rule.tool.clone(),
-    };
-    Some(match kind {
-        RuleKind::Allow => Ruling::Allow,
-        RuleKind::Ask if rule.kind == RuleKind::Deny => {
-            Ruling::Ask(format!("cannot tell whether this is denied: deny {words}"))
-        }
-        RuleKind::Ask => Ruling::Ask(format!("rule: ask {words}")),
-        RuleKind::Deny => Ruling::Deny(format!("denied by rule: deny {words}")),
-    })
-}
-
-fn speaks(rule: &Rule, class: Class, subjects: &Subjects) -> Option<RuleKind> {
-    let Some(pattern) = &rule.pattern else { return Some(rule.kind) };
-    let parts = &subjects.parts;
-    match rule.kind {
-        RuleKind::Allow => parts
-            .iter()
-            .all(|part| allows(pattern, part, class, subjects))
-            .then_some(RuleKind::Allow),
-        kind if parts.iter().any(|part| matches(pattern, part)) => Some(kind),
-        RuleKind::Deny | RuleKind::Ask => subjects.opaque.then_some(RuleKind::Ask),
+    if let Some((kind, rule)) = strictest {
+        return Some(match kind {
+            RuleKind::Deny => Ruling::Deny(format!("denied by rule: {rule}")),
+            RuleKind::Ask if rule.kind == RuleKind::Deny => {
+                Ruling::Ask(format!("cannot tell whether this is denied: {rule}"))
+            }
+            RuleKind::Ask | RuleKind::Allow => Ruling::Ask(format!("rule: {rule}")),
+        });
     }
+    let allows = mine.filter(|rule| rule.kind == RuleKind::Allow);
+    let any = allows.clone().any(|rule| rule.pattern.is_none());
+    let patterns: Vec<&str> = allows.filter_map(|rule| rule.pattern.as_deref()).collect();
+    (any || heard.is_admitted(&patterns)).then_some(Ruling::Allow)
 }
 
-/// An allow pattern must not be stretched by what a wildcard can swallow.
-fn allows(pattern: &str, part: &str, class: Class, subjects: &Subjects) -> bool {
-    let climbs = class != Class::Exec && hides_something(part, class);
-    let sure = !subjects.opaque && !climbs;
-    pattern == part || (sure && matches(pattern, part))
-}
-
-fn by_mode(mode: PolicyMode, tool: &str, class: Class) -> Ruling {
+fn by_mode(mode: PolicyMode, tool: &str, class: Class, heard: &Heard) -> Ruling {
     let free = match (mode, class) {
         (_, Class::Read | Class::Delegate)
         | (PolicyMode::Auto, _)
@@ -211,7 +188,11 @@ fn by_mode(mode: PolicyMode, tool: &str, class: Class) -> Ruling {
         (PolicyMode::Ask, Class::Write | Class::Exec | Class::Network)
         | (PolicyMode::Edits, Class::Exec | Class::Network) => false,
     };
-    if free { Ruling::Allow } else { Ruling::Ask(format!("{} needs approval", class.word())) }
+    match &heard.opaque {
+        _ if free => Ruling::Allow,
+        Some(why) if class == Class::Exec => Ruling::Ask(format!("exec needs approval: {why}")),
+        Some(_) | None => Ruling::Ask(format!("{} needs approval", class.word())),
+    }
 }
 
 pub(crate) fn covers(
@@ -231,99 +212,6 @@ pub(crate) fn covers(
     }
     match &grant.covers {
         Covers::Digest(digest) => *digest == Digest::of_call(tool, &call.arguments),
-        Covers::Pattern(pattern) => {
-            let subjects = subjects(session, call, class);
-            subjects.parts.iter().all(|part| allows(pattern, part, class, &subjects))
-        }
-    }
-}
-
-/// `*` is any run of characters, `?` is one; everything else is itself.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(c) if *c == '?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            Some(_) | None => {
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                p = at + 1;
-                t = taken + 1;
-            }
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns() {
-        let cases = [
-            ("cargo test*", "cargo test --all", true),
-            ("cargo test*", "cargo testament", true),
-            ("cargo test", "cargo test --all", false),
-            ("*", "", true),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "axxbyy", false),
-            ("src/?.rs", "src/a.rs", true),
-            ("src/?.rs", "src/ab.rs", false),
-            ("", "", true),
-            ("", "a", false),
-            ("**", "anything", true),
-        ];
-        for (pattern, text, expected) in cases {
-            assert_eq!(matches(pattern, text), expected, "{pattern:?} against {text:?}");
-        }
-    }
-
-    #[test]
-    fn a_parser_that_found_nothing_opens_no_door() {
-        let call = Call {
-            id: crate::CallId { turn: crate::Seq(1), index: 0 },
-            name: "exec".into(),
-            arguments: alloc::sync::Arc::new(serde_json::json!({ "command": "rm -rf /" })),
-            subjects: Some(Vec::new()),
-            edited: false,
-            state: crate::CallState::Pending,
-        };
-        let subjects = subjects(&Session::new(), &call, Class::Exec);
-        assert!(!subjects.parts.is_empty() && subjects.opaque);
-    }
-
-    #[test]
-    fn an_allow_pattern_swallows_no_second_command_and_no_way_out() {
-        let cases = [
-            ("cargo test*", "cargo test --all", Class::Exec, true),
-            ("cargo test*", "cargo test; rm -rf /", Class::Exec, false),
-            ("cargo test*", "cargo test && curl x", Class::Exec, false),
-            ("cargo test*", "cargo test $(id)", Class::Exec, false),
-            ("cargo test*", "cargo test `id`", Class::Exec, false),
-            ("cargo test*", "cargo test > /etc/passwd", Class::Exec, false),
-            ("cargo test*", "cargo test\nid", Class::Exec, false),
-            ("src/*", "src/lib.rs", Class::Write, true),
-            ("src/*", "src/../../etc/passwd", Class::Write, false),
-            ("src/*", "src/a\0b", Class::Write, false),
-        ];
-        assert_eq!(plain_command(" /bin/rm \t -rf x"), "rm -rf x");
-        assert_eq!(plain_path("./a//./b"), "a/b");
-        assert_eq!(plain_path("/a/b/"), "/a/b");
-        for (pattern, text, class, expected) in cases {
-            let opaque = hides_something(text, class);
-            let whole = Subjects { parts: Vec::new(), opaque };
-            assert_eq!(allows(pattern, text, class, &whole), expected, "{pattern:?} {text:?}");
-        }
+        Covers::Pattern(pattern) => heard(session, call, class).is_admitted(&[pattern]),
     }
 }

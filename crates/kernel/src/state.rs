@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
     Failure, Grant, InputId, Key, Kind, Line, Message, Mode, ModelSpec, Note, Output, Pause,
-    PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Tally, Time, ToolSpec, TreeLimits,
+    PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Subjects, Tally, Time, ToolSpec, TreeLimits,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,6 +230,8 @@ pub struct Agent {
     #[serde(default)]
     pub(crate) flaws: u32,
     pub(crate) tally: Tally,
+    #[serde(default)]
+    pub(crate) repeat: Repeat,
     pub(crate) live: BTreeSet<AgentId>,
     pub(crate) after: BTreeSet<AgentId>,
     pub(crate) followers: Vec<AgentId>,
@@ -244,6 +246,15 @@ pub struct Agent {
     /// Why its last exchange failed, until somebody speaks to it again.
     pub(crate) fault: Option<Pause>,
     pub(crate) end: Option<Box<End>>,
+}
+
+/// How often in a row an agent has made one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repeat {
+    pub(crate) digest: Option<Digest>,
+    pub(crate) times: u32,
+    /// Somebody has said that it may go on.
+    pub(crate) lifted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,7 +301,7 @@ pub(crate) struct Call {
     pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) arguments: Arc<Value>,
-    pub(crate) subjects: Option<Vec<String>>,
+    pub(crate) subjects: Option<Subjects>,
     /// A person changed its arguments.
     pub(crate) edited: bool,
     pub(crate) state: CallState,
@@ -366,6 +377,12 @@ impl Session {
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.world.rules
+    }
+
+    /// A tool of the edge, as it was last declared.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
+        self.world.tools.get(name)
     }
 
     #[must_use]

@@ -89,6 +89,16 @@ impl Complaint {
         }
     }
 
+    pub(crate) fn no_such_tool(name: &str, known: &[&str]) -> Complaint {
+        Complaint {
+            code: "E410",
+            what: format!("There is no tool {name:?} whose rules can be tried."),
+            cause: format!("There are {}.", known.join(", ")),
+            next: "locum rules test \"cargo test\" --tool exec".into(),
+            exit: USAGE,
+        }
+    }
+
     pub(crate) fn no_key(variable: &str) -> Complaint {
         Complaint {
             code: "E106",
@@ -324,12 +334,23 @@ impl Complaint {
         }
     }
 
-    pub(crate) fn workspace(folder: &Path, error: &io::Error) -> Complaint {
+    pub(crate) fn workspace(folder: &Path, error: &dyn Error) -> Complaint {
         Complaint {
             code: "E105",
             what: format!("The folder {} cannot be worked in.", folder.display()),
             cause: error.to_string(),
             next: "name a folder that is there with -C DIR, then run again".into(),
+            exit: USAGE,
+        }
+    }
+
+    /// `cause` has a line for each mistake.
+    pub(crate) fn servers(cause: &str) -> Complaint {
+        Complaint {
+            code: "E403",
+            what: "The MCP servers cannot be read.".into(),
+            cause: cause.to_owned(),
+            next: "correct the file, then locum mcp".into(),
             exit: USAGE,
         }
     }

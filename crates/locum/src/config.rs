@@ -10,7 +10,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use locum_kernel::Rule;
 use locum_runtime::price::{self, Known};
+use locum_runtime::rules::{self, Examples};
 use locum_runtime::wire::WireName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -27,6 +29,7 @@ pub(crate) struct Config {
     pub(crate) providers: BTreeMap<String, Own>,
     pub(crate) prices: BTreeMap<String, Known>,
     pub(crate) limits: Limits,
+    pub(crate) rules: Vec<Rule>,
     /// Certificates to trust besides those the machine trusts.
     pub(crate) ca_file: Option<PathBuf>,
     /// Where it was read from, if it was.
@@ -88,7 +91,7 @@ pub(crate) fn set(name: &str) -> Option<String> {
 }
 
 /// `$XDG_CONFIG_HOME/locum/config.toml`, on every system but Windows.
-fn default_path() -> Option<PathBuf> {
+pub(crate) fn default_path() -> Option<PathBuf> {
     let folder = if cfg!(windows) {
         set("APPDATA").map(PathBuf::from)
     } else {
@@ -130,7 +133,9 @@ struct Reader<'a> {
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
-const TOP: [&str; 7] = ["model", "fallback", "aliases", "providers", "prices", "limits", "ca_file"];
+const TOP: [&str; 8] =
+    ["model", "fallback", "aliases", "providers", "prices", "limits", "rules", "ca_file"];
+const RULE: [&str; 3] = ["rule", "match", "not_match"];
 const OWN: [&str; 9] = [
     "wire",
     "base_url",
@@ -187,6 +192,7 @@ impl Reader<'_> {
                     }
                 }
                 "limits" => config.limits = self.limits(value),
+                "rules" => config.rules = self.rules(value),
                 other => self.unknown(&key.span(), other, &TOP),
             }
         }
@@ -255,6 +261,45 @@ impl Reader<'_> {
             Err((field, why)) => {
                 let span = row.get(field.as_str()).map_or_else(|| value.span(), Spanned::span);
                 self.mistake(span, &format!("{at}.{field} {why}"));
+            }
+        }
+    }
+
+    /// Rules as texts, or as tables with examples of what they mean.
+    fn rules(&mut self, value: &Value<'_>) -> Vec<Rule> {
+        let Some(list) = value.get_ref().as_array() else {
+            self.wrong("rules", "a list of rules", value);
+            return Vec::new();
+        };
+        list.iter().filter_map(|value| self.rule(value)).collect()
+    }
+
+    fn rule(&mut self, value: &Value<'_>) -> Option<Rule> {
+        let (mut matching, mut not_matching) = (Vec::new(), Vec::new());
+        let (text, span) = match value.get_ref().as_table() {
+            None => (self.text("rules", value)?, value.span()),
+            Some(table) => {
+                for (key, value) in table {
+                    match key.get_ref().as_ref() {
+                        "rule" => {}
+                        "match" => matching = self.texts("rules.match", value),
+                        "not_match" => not_matching = self.texts("rules.not_match", value),
+                        other => self.unknown(&key.span(), other, &RULE),
+                    }
+                }
+                let Some(said) = table.get("rule") else {
+                    self.mistake(value.span(), "rules needs a `rule`: deny exec \"rm *\"");
+                    return None;
+                };
+                (self.text("rules.rule", said)?, said.span())
+            }
+        };
+        let examples = Examples { matching: &matching, not_matching: &not_matching };
+        match rules::checked(&text, examples, &[]) {
+            Ok(rule) => Some(rule),
+            Err(wrong) => {
+                self.mistake(span, &format!("{text:?}, column {}: {wrong}", wrong.column));
+                None
             }
         }
     }

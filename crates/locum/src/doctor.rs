@@ -96,6 +96,7 @@ pub(crate) fn examine(flags: &Doctor, places: &Places<'_>) -> Result<u8, Complai
     };
     checks.extend(tasks.block_on(of_models(&config)));
     checks.extend(of_data(places.data));
+    checks.push(of_walls());
     checks.push(of_terminal());
     let sick = checks.iter().filter(|check| check.health == Health::Fail).count();
     if flags.json {
@@ -118,6 +119,16 @@ fn show(check: &Check) {
     print::line(&text::clean(&format!("{:<5}  {about:<10} {words}{next}", health.word())));
 }
 
+/// Whether commands can be walled in, and what the walls do not keep.
+fn of_walls() -> Check {
+    let survey = locum_sandbox::Survey::take(Path::new("/proc/self/exe"));
+    let words = survey.lines().join("; ");
+    match survey.builder() {
+        Ok(_) => ok("sandbox", words),
+        Err(_) => warn("sandbox", words, "install bubblewrap; until then every command asks"),
+    }
+}
+
 fn of_config(config: &Config) -> Vec<Check> {
     let mut checks = vec![match &config.path {
         Some(path) => ok("config", path.display().to_string()),
@@ -135,6 +146,7 @@ fn of_config(config: &Config) -> Vec<Check> {
 }
 
 async fn of_models(config: &Config) -> Vec<Check> {
+    let means = model::Means::default();
     let clock: Arc<dyn Clock> = Arc::new(System);
     let all = Endpoint::all(config);
     let mut checks: Vec<(usize, Check)> = Vec::new();
@@ -157,7 +169,7 @@ async fn of_models(config: &Config) -> Vec<Check> {
             checks.push((at, warn(endpoint.name, format!("{key}: not tried, which model?"), next)));
             continue;
         };
-        match model::connect(endpoint, config, Some(fewest_tokens(endpoint)), &clock) {
+        match model::connect(endpoint, config, Some(fewest_tokens(endpoint)), &means, &clock) {
             Ok(provider) => {
                 let asked = one_word(&format!("{}/{model}", endpoint.name));
                 under_way.spawn(async move {

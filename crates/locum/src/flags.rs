@@ -52,8 +52,58 @@ pub(crate) enum Command {
     Decode(Decode),
     /// A tour over the real engine: no key, no network, nothing changed
     Demo(Demo),
+    /// Rules that allow, ask about and forbid calls
+    Rules(Rules),
     /// Prints the version
     Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rules {
+    #[command(subcommand)]
+    pub(crate) act: RulesAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesAct {
+    /// Says what would become of a call, and why; nothing is run
+    ///
+    /// Exits with 0 if it would run, with 3 if it would not without a person.
+    Test(RulesTest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesTest {
+    /// The shell line; with --tool the path or address
+    #[arg(value_name = "TEXT")]
+    pub(crate) subject: String,
+    /// The tool that would be called
+    #[arg(long, value_name = "NAME", default_value = "exec")]
+    pub(crate) tool: String,
+    /// The agent that would call it
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) agent: String,
+    /// What is free and what asks [default: ask]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
+    /// Allow calls without asking: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::allow)]
+    pub(crate) allow: Vec<Rule>,
+    /// Ask about calls, even where the mode would not: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::ask)]
+    pub(crate) ask: Vec<Rule>,
+    /// Forbid calls: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::deny)]
+    pub(crate) deny: Vec<Rule>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl RulesTest {
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        self.allow.iter().chain(&self.ask).chain(&self.deny).cloned().collect()
+    }
 }
 
 #[derive(Debug, Default, Args)]

@@ -1,8 +1,8 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
 //! In reading order: the flags, the user's `config`, who answers (`model`, with `endpoint` and
-//! `providers`; `models` and `doctor` tell of them), one headless run, what it prints, how it
-//! complains; whom a name means (`address`), the commands that look at sessions (`look`) and those
+//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`), what
+//! it prints, how it complains; whom a name means (`address`), the commands that look at sessions (`look`) and those
 //! that do something in them (`act`).
 
 mod act;
@@ -25,12 +25,14 @@ mod print;
 mod providers;
 mod reach;
 mod rule;
+mod rules;
 mod run;
 mod serve_script;
 mod setup;
 mod signal;
 mod terminal;
 mod tree;
+mod workshop;
 
 use std::env;
 use std::ffi::OsString;
@@ -44,6 +46,15 @@ use flags::{Command, Flags};
 use run::Places;
 
 fn main() -> ExitCode {
+    // This program is also the wall around a command and the keeper of what it starts. Both come
+    // before anything else: there must be no thread and no file yet.
+    if let Some(code) = locum_sandbox::wall(env::args_os()) {
+        return code;
+    }
+    let mut typed = env::args_os().skip(1);
+    if typed.next().is_some_and(|word| word == locum_tools::KEEP) {
+        return locum_process::keeper(&typed.collect::<Vec<_>>());
+    }
     let exit = match Flags::try_parse_from(words()) {
         Ok(flags) => obey(&flags),
         Err(error) => misread(&error),
@@ -78,6 +89,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
         Command::Demo(demo) => demo::demo(demo, flags.data.as_deref(), flags.plain),
+        Command::Rules(rules) => rules::obey(rules),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

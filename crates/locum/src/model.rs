@@ -12,9 +12,10 @@ use locum_runtime::fallback::Fallback;
 use locum_runtime::live::Live;
 use locum_runtime::price::{Known, Price, Priced, Prices};
 use locum_runtime::provider::{Asked, Provider, Task};
+use locum_runtime::schema::{BuiltIn, Describe};
 use locum_runtime::script::{Script, Scripted};
 use locum_runtime::wire::greet::{self, Silence};
-use locum_runtime::wire::{self, BadAddress};
+use locum_runtime::wire::{self, Album, BadAddress};
 use tokio::task::JoinSet;
 
 use crate::address::nearest;
@@ -36,6 +37,20 @@ const ANSWER_TOKENS_MAX: u64 = 16_000;
 /// An alias may stand for another, but not forever.
 const ALIASES_DEEP: usize = 8;
 
+/// What requests are made with besides what is said.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    pub(crate) describe: Arc<dyn Describe>,
+    /// Where pictures are, if there can be any.
+    pub(crate) album: Option<Arc<dyn Album>>,
+}
+
+impl Default for Means {
+    fn default() -> Means {
+        Means { describe: Arc::new(BuiltIn), album: None }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Chosen {
     /// What it is called, spelled out.
@@ -50,6 +65,7 @@ pub(crate) struct Chosen {
 pub(crate) async fn choose(
     named: Option<&str>,
     config: &Arc<Config>,
+    means: Means,
     clock: &Arc<dyn Clock>,
 ) -> Result<Chosen, Complaint> {
     let wanted = named.map(str::to_owned).or_else(|| set("LOCUM_MODEL"));
@@ -61,7 +77,7 @@ pub(crate) async fn choose(
         return Ok(Chosen { model: wanted, provider, script: Some(script), specs });
     }
     let model = resolve(&wanted, config).await?;
-    let models = Models::new(Arc::clone(config), model.clone(), Arc::clone(clock));
+    let models = Models::new(Arc::clone(config), model.clone(), means, Arc::clone(clock));
     // Here a person can still be told what is missing.
     models.provider(&model)?;
     let others = models.others();
@@ -220,6 +236,7 @@ struct Models {
     /// Who the run is with: `fast` and `strong` are meant from there.
     main: String,
     made: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
+    means: Means,
     clock: Arc<dyn Clock>,
 }
 
@@ -256,9 +273,9 @@ fn longest(known: &Known) -> Option<u32> {
 }
 
 impl Models {
-    fn new(config: Arc<Config>, main: String, clock: Arc<dyn Clock>) -> Models {
+    fn new(config: Arc<Config>, main: String, means: Means, clock: Arc<dyn Clock>) -> Models {
         let prices = prices(&config);
-        Models { config, prices, main, made: Mutex::default(), clock }
+        Models { config, prices, main, made: Mutex::default(), means, clock }
     }
 
     /// What a definition means by a name; nothing is looked for any more.
@@ -280,7 +297,7 @@ impl Models {
         let endpoint = Endpoint::find(name, &self.config);
         let endpoint = endpoint.ok_or_else(|| Complaint::model(model, String::new()))?;
         let known = known(model, &self.prices, &self.config);
-        let provider = connect(&endpoint, &self.config, longest(&known), &self.clock)?;
+        let provider = connect(&endpoint, &self.config, longest(&known), &self.means, &self.clock)?;
         let provider: Arc<dyn Provider> = Arc::new(Priced { provider, price: known.price });
         made.insert(model.to_owned(), Arc::clone(&provider));
         Ok(provider)
@@ -337,9 +354,14 @@ pub(crate) fn connect(
     endpoint: &Endpoint<'_>,
     config: &Config,
     longest: Option<u32>,
+    means: &Means,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, Complaint> {
-    let settings = endpoint.settings(config, longest)?;
+    let mut settings = endpoint.settings(config, longest)?;
+    settings.describe = Arc::clone(&means.describe);
+    if let Some(album) = &means.album {
+        settings.album = Arc::clone(album);
+    }
     wire::provider(endpoint.wire(), &settings, Arc::clone(clock)).map_err(|error| {
         let next = match error {
             BadAddress::Key => endpoint.remedy(Wrong::Key),

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use locum_kernel::{Rule, RuleKind, ToolSpec};
+use locum_kernel::{Class, Rule, RuleKind, ToolSpec};
+use locum_runtime::rules::parse_as;
 
 pub(crate) fn allow(text: &str) -> Result<Rule, String> {
     rule(RuleKind::Allow, text)
@@ -12,27 +13,13 @@ pub(crate) fn deny(text: &str) -> Result<Rule, String> {
     rule(RuleKind::Deny, text)
 }
 
+pub(crate) fn ask(text: &str) -> Result<Rule, String> {
+    rule(RuleKind::Ask, text)
+}
+
 /// `TOOL ["PATTERN"] [agent=NAME]`
 fn rule(kind: RuleKind, text: &str) -> Result<Rule, String> {
-    let text = text.trim();
-    let (tool, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    if tool.is_empty() {
-        return Err("a rule begins with a tool, such as: exec \"cargo *\"".into());
-    }
-    let mut rest = rest.trim();
-    let mut rule = Rule { kind, tool: tool.to_owned(), pattern: None, agent: None };
-    if let Some(quoted) = rest.strip_prefix('"') {
-        // Up to the last quote: patterns may hold quotes themselves.
-        let (pattern, after) =
-            quoted.rsplit_once('"').ok_or("the pattern's quote is not closed")?;
-        rule.pattern = Some(pattern.to_owned());
-        rest = after.trim();
-    }
-    if let Some(name) = rest.strip_prefix("agent=") {
-        rule.agent = Some(name.to_owned());
-        rest = "";
-    }
-    if rest.is_empty() { Ok(rule) } else { Err(format!("what is {rest:?}? Patterns are quoted")) }
+    parse_as(kind, text).map_err(|error| error.to_string())
 }
 
 /// Tools that need no toolbox and that rules may name.
@@ -69,6 +56,11 @@ fn doubt(rule: &Rule, tools: &[ToolSpec]) -> Option<String> {
         ));
     };
     let pattern = rule.pattern.as_deref()?;
+    if tool.class == Class::Exec && [";", "&&", "||", " | "].iter().any(|it| pattern.contains(it)) {
+        return Some(format!(
+            "{flag} {name} {pattern:?} matches nothing: each command of a line is matched by itself"
+        ));
+    }
     // Without a subject all arguments are compared, as the JSON object they are.
     if tool.subject.is_some() || pattern.starts_with(['*', '{']) {
         return None;
@@ -132,6 +124,8 @@ mod tests {
     #[test]
     fn a_rule_that_cannot_match_is_told() {
         let tool = |name: &str, subject: Option<&str>| ToolSpec {
+            caution: None,
+            identity: None,
             name: name.into(),
             class: locum_kernel::Class::Write,
             idempotent: false,

@@ -12,12 +12,10 @@ use locum_kernel::{Config, Input, ModelSpec, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
-use locum_runtime::files::Files;
 use locum_runtime::form;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
-use locum_runtime::script::{Props, Script};
-use locum_runtime::tool::{Toolbox, Tools};
+use locum_runtime::script::Script;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -35,6 +33,7 @@ use crate::rule;
 use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
+use crate::workshop;
 
 pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, Complaint> {
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
@@ -93,10 +92,16 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let named = flags.model.as_deref().map(found_again);
     let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
     let named = named.or_else(before);
+    let place = workshop::place(&key, &root, &folder, places.config);
+    let is_tour = flags.model.as_deref().is_some_and(demo::is_tour);
+    let others =
+        if is_tour { Vec::new() } else { workshop::server_specs(&place, flags.bounds.trust)? };
+    let servers = workshop::serve(&place, others).await;
+    let means = workshop::means(&place, servers.as_ref());
     let Chosen { model, provider, script, specs } =
-        model::choose(named.as_deref(), &settings, &clock).await?;
+        model::choose(named.as_deref(), &settings, means, &clock).await?;
     check_agent(flags.agent.as_deref(), script.as_ref())?;
-    let tools = tools(script.as_ref(), &root, &clock)?;
+    let tools = workshop::furnish(&place, script.as_ref(), servers, &clock)?;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let schema = flags.schema.as_deref().map(schema).transpose()?;
     let setup = Setup {
@@ -108,6 +113,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
         approvals,
         bounds: &flags.bounds,
         limits: settings.limits,
+        rules: &settings.rules,
         specs,
         schema,
         script: script.as_ref(),
@@ -115,10 +121,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     };
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
-    warn_of_unknown_price(&config);
-    for doubt in rule::doubts(&config.rules, &config.tools) {
-        print::note(&format!("note: {doubt}"));
-    }
+    warn(&config);
     let source = Source {
         reader: driver.subscribe(),
         journal,
@@ -188,8 +191,12 @@ fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complain
     Ok(settings)
 }
 
-/// Said once, before anything is spent: a limit of money that cannot be kept.
-fn warn_of_unknown_price(config: &Config) {
+/// Said once, before anything is spent: rules that say nothing, a limit of money that cannot be
+/// kept.
+fn warn(config: &Config) {
+    for doubt in rule::doubts(&config.rules, &config.tools) {
+        print::note(&format!("note: {doubt}"));
+    }
     let is_known = |spec: &ModelSpec| spec.input_price.is_some() && spec.output_price.is_some();
     let model = &config.model;
     let scripted = model.starts_with("script:") || demo::is_tour(model);
@@ -303,19 +310,6 @@ fn style(json: bool, plain: bool, approvals: Approvals) -> Style {
         (false, true) => Style::Plain { hints: approvals == Approvals::Ask },
         (false, false) => Style::Tree,
     }
-}
-
-/// What the script brings, and what reads the workspace.
-fn tools(
-    script: Option<&Script>,
-    root: &Path,
-    clock: &Arc<dyn Clock>,
-) -> Result<Arc<Tools>, Complaint> {
-    let files = Files::new(root).map_err(|error| Complaint::workspace(root, &error))?;
-    let props = script.map(|script| Props::new(script, Arc::clone(clock)));
-    let props = props.map(|props| Box::new(props) as Box<dyn Toolbox>);
-    let boxes = props.into_iter().chain([Box::new(files) as Box<dyn Toolbox>]);
-    Ok(Arc::new(Tools::new(boxes.collect())))
 }
 
 /// A script is found again from whatever folder the session is resumed in.

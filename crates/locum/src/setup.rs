@@ -9,6 +9,7 @@ use locum_kernel::limits::TURNS_DEFAULT;
 use locum_kernel::{
     AgentId, Audience, Config, Definition, Kind, ModelSpec, PolicyMode, Rule, Session, TreeLimits,
 };
+use locum_runtime::rules;
 use locum_runtime::script::Script;
 use locum_runtime::tool::Toolbox;
 use serde_json::Value;
@@ -31,6 +32,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) bounds: &'a Bounds,
     /// What the configuration says where the flags say nothing.
     pub(crate) limits: Limits,
+    /// What the configuration allows and forbids.
+    pub(crate) rules: &'a [Rule],
     /// What is known of the models.
     pub(crate) specs: BTreeMap<String, ModelSpec>,
     /// What the root's final words must be.
@@ -86,7 +89,8 @@ impl Setup<'_> {
     /// A restart never lifts a rule: new ones come beside those there were.
     fn rules(&self) -> Vec<Rule> {
         let mut rules = self.before.map(|before| before.rules().to_vec()).unwrap_or_default();
-        for rule in self.bounds.rules() {
+        let own = HARMLESS.iter().filter_map(|text| rules::parse(text).ok());
+        for rule in own.chain(self.rules.iter().cloned()).chain(self.bounds.rules()) {
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
@@ -125,6 +129,14 @@ impl Setup<'_> {
         definition
     }
 }
+
+/// What an agent may always do with commands it was allowed to start.
+const HARMLESS: [&str; 4] = [
+    "allow process \"list\"",
+    "allow process \"log\"",
+    "allow process \"wait\"",
+    "allow process \"kill\"",
+];
 
 /// Model calls main may make in one exchange when no flag says otherwise. Far more than an agent
 /// below it: nobody may be there to say "go on", and whoever is watches main.

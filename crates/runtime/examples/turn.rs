@@ -27,6 +27,8 @@ struct Write;
 impl Toolbox for Write {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = ToolSpec {
+            caution: None,
+            identity: None,
             name: "write".into(),
             class: Class::Write,
             idempotent: false,

@@ -32,6 +32,7 @@ use crate::inflight::Inflight;
 use crate::line::Line;
 use crate::live::{Feed, Reader};
 use crate::provider::Provider;
+use crate::subjects;
 use crate::tool::Toolbox;
 
 pub use open::{look, retell, take_alone, taken_before};
@@ -331,8 +332,9 @@ impl Driver {
 
     /// One decision: judged, and on its way to the disk under the number returned. None: nothing
     /// has changed. `when` is how much whoever brought it is in a hurry.
-    fn decide(&mut self, input: Input, when: When) -> Result<Option<Seq>, Refusal> {
+    fn decide(&mut self, mut input: Input, when: When) -> Result<Option<Seq>, Refusal> {
         let at = self.world.clock.now();
+        subjects::fill(&self.session, &mut input);
         let before = self.session.seq();
         let events = step(&mut self.session, at, input)?;
         debug_assert_eq!(self.session.check(), Ok(()), "after {events:?}");

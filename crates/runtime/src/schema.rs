@@ -225,7 +225,12 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
     (
         "glob",
         "Find files by a pattern of their names, such as src/**/*.rs.",
-        &[("pattern", Must, Text, ""), ("path", May, Text, "folder to look in")],
+        &[
+            ("pattern", Must, Text, ""),
+            ("path", May, Text, "folder to look in"),
+            ("offset", May, Whole, "names to pass over"),
+            ("limit", May, Whole, ""),
+        ],
     ),
     (
         "grep",
@@ -235,6 +240,10 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
             ("path", May, Text, "file or folder to look in"),
             ("glob", May, Text, "only files with such names"),
             ("limit", May, Whole, "most lines to return"),
+            ("offset", May, Whole, "lines to pass over"),
+            ("ignore_case", May, Flag, ""),
+            ("literal", May, Flag, "no expression, but the text itself"),
+            ("context", May, Whole, "lines around each"),
         ],
     ),
     (
@@ -242,9 +251,11 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
         "Run a shell command.",
         &[
             ("command", Must, Text, ""),
-            ("cwd", May, Text, ""),
+            ("cwd", May, Text, "a folder of the workspace"),
             ("timeout_s", May, Whole, ""),
             ("background", May, Flag, "return at once; see process"),
+            ("network", May, Flag, "only if it needs one: the user is asked"),
+            ("tty", May, Flag, "in a terminal, for programs that want one"),
         ],
     ),
     (
@@ -257,11 +268,22 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
             ("timeout_s", May, Whole, ""),
         ],
     ),
-    ("web_fetch", "Fetch a page.", &[("url", Must, Text, "")]),
+    (
+        "web_fetch",
+        "Fetch a page of the web as text.",
+        &[
+            ("url", Must, Text, ""),
+            ("offset", May, Whole, "the character to begin at, for long pages"),
+            ("limit", May, Whole, ""),
+        ],
+    ),
     (
         "memory_save",
         "Remember something beyond this conversation.",
-        &[("text", Must, Text, ""), ("scope", May, Text, "")],
+        &[
+            ("text", Must, Text, ""),
+            ("scope", May, OneOf(&["user", "workspace", "agent"]), "who else may find it"),
+        ],
     ),
     (
         "memory_search",

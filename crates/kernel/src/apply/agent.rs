@@ -10,8 +10,8 @@ use super::ledger;
 use crate::limits::LATEST_BYTES_MAX;
 use crate::{
     Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
-    Line, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Reply, Retry, Rights, Session,
-    Spawn, Tally, Thought, Turn, TurnStart, headline,
+    Line, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Repeat, Reply, Retry, Rights,
+    Session, Source, Spawn, Tally, Thought, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -56,6 +56,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         prepared: false,
         turn: None,
         inbox: VecDeque::new(),
+        repeat: Repeat::default(),
         transcript: Vec::new(),
         context_tokens: 0,
         ceiling: spawn.ceiling.clone(),
@@ -184,6 +185,10 @@ pub(super) fn begin_turn(session: &mut Session, start: &TurnStart) {
         }
         !read
     });
+    // Whoever told it something may have told it to try again.
+    if notes.iter().any(|note| !matches!(note.source, Source::Runtime)) {
+        agent.repeat = Repeat::default();
+    }
     if !notes.is_empty() {
         agent.grow_context(notes.iter().map(Note::tokens).sum());
         agent.transcript.push(Arc::new(Line { seq: key, body: Body::Told(notes) }));

@@ -4,9 +4,10 @@ use alloc::sync::Arc;
 
 use super::agent::{enter, set_call};
 use super::ledger;
+use crate::limits::REPEATS_MAX;
 use crate::{
-    AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Line, Output, Owed, Phase, Seq,
-    Session, Timer, Verdict, WaitFor, Waiting,
+    Agent, AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Digest, Line, Output,
+    Owed, Phase, Repeat, Scope, Seq, Session, Timer, Tool, Verdict, WaitFor, Waiting,
 };
 
 pub(super) fn ask(session: &mut Session, ask: Ask) {
@@ -54,14 +55,15 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     }
     let Some(call) = ask.call else { return };
     match verdict {
-        Verdict::Allow(Allow { arguments, .. }) => {
+        Verdict::Allow(Allow { arguments, subjects, scope, .. }) => {
+            go_on_repeating(agent, call, *scope);
             set_call(agent, call, CallState::Approved);
             let calls = agent.turn.iter_mut().flat_map(|turn| &mut turn.calls);
             if let (Some(edited), Some(call)) =
                 (arguments, calls.into_iter().find(|at| at.id == call))
             {
                 call.arguments = Arc::new(edited.clone());
-                call.subjects = None;
+                call.subjects.clone_from(subjects);
                 call.edited = true;
             }
         }
@@ -73,12 +75,36 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     }
 }
 
+/// Whoever allows a call again has seen that it repeats: the count begins anew, and a wider allow
+/// lets it go on for longer.
+fn go_on_repeating(agent: &mut Agent, call: CallId, scope: Scope) {
+    let Some(call) = agent.call(call) else { return };
+    let same = agent.repeat.digest == Some(Digest::of_call(&call.name, &call.arguments));
+    if same {
+        let lifted = scope != Scope::Once && agent.repeat.times + 1 >= REPEATS_MAX;
+        agent.repeat.lifted |= lifted;
+        agent.repeat.times = 0;
+    }
+}
+
+/// Counts how often in a row this call was made.
+fn repeat(agent: &mut Agent, call: CallId) {
+    let Some(call) = agent.call(call) else { return };
+    let digest = Some(Digest::of_call(&call.name, &call.arguments));
+    if agent.repeat.digest == digest {
+        agent.repeat.times = agent.repeat.times.saturating_add(1);
+    } else {
+        agent.repeat = Repeat { digest, times: 1, lifted: false };
+    }
+}
+
 pub(super) fn start(session: &mut Session, id: AgentId, call: CallId, idempotent: bool) {
     let key = session.seq;
     let since = session.now;
     let agent = &mut session[id];
     set_call(agent, call, CallState::Running { key, idempotent, since });
     agent.tally.calls += 1;
+    repeat(agent, call);
     session.owed.insert(key, Owed::Tool(id, call));
     enter(session, id, Phase::Acting);
 }
@@ -106,6 +132,10 @@ pub(super) fn give_back(
         session.timers.remove(&(wait.until, Timer::Wait(id, call)));
     }
     let agent = &mut session[id];
+    // To delegate or to wait is to do something else in between.
+    if agent.call(call).is_some_and(|call| Tool::named(&call.name).is_some()) {
+        agent.repeat = Repeat::default();
+    }
     agent.tally.denied += u32::from(output.denied);
     agent.tally.count(&output.deeds);
     agent.inbox.retain(|(key, _)| !reads.contains(key));

@@ -22,7 +22,11 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
                 world.models.insert(name.clone(), spec.clone());
             }
             Change::Tool(tool) => {
-                world.tools.insert(tool.name.clone(), tool.clone());
+                let before = world.tools.insert(tool.name.clone(), tool.clone());
+                // What was granted was granted to something that said another thing of itself.
+                if before.is_some_and(|before| before.identity != tool.identity) {
+                    session.grants.retain(|_, grant| grant.tool != tool.name);
+                }
             }
             Change::ToolGone(name) => {
                 world.tools.remove(name);

@@ -6,7 +6,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use serde_json::Value;
 
 use super::Step;
 use super::manage::NOBODY_TO_ASK;
@@ -60,7 +59,7 @@ impl Step<'_> {
                 Err(Refusal::Changed { ask: id })
             }
             (AskKind::Approval(_), Verdict::Allow(allow)) => {
-                let call = self.call_as_allowed(&ask, allow.arguments.as_ref())?;
+                let call = self.call_as_allowed(&ask, &allow)?;
                 let verdict = Verdict::Allow(allow.clone());
                 self.emit(Event::Settled { ask: id, verdict, by: by.clone(), input: None });
                 self.ready.push_back(ask.agent);
@@ -114,11 +113,11 @@ impl Step<'_> {
     }
 
     /// The call as it would run. Not even a person's allow reaches beyond ceilings and denies.
-    fn call_as_allowed(&self, ask: &Ask, edited: Option<&Value>) -> Result<Call, Refusal> {
+    fn call_as_allowed(&self, ask: &Ask, allow: &Allow) -> Result<Call, Refusal> {
         let agent = self.live_agent(ask.agent)?;
         let found = ask.call.and_then(|call| agent.call(call));
         let mut call = found.ok_or(Refusal::UnknownAsk { ask: ask.id })?.clone();
-        if let Some(edited) = edited {
+        if let Some(edited) = &allow.arguments {
             if !edited.is_object() {
                 let why = "the edited arguments are not a JSON object".into();
                 return Err(Refusal::Forbidden { why });
@@ -127,7 +126,7 @@ impl Step<'_> {
                 return Err(Refusal::Forbidden { why });
             }
             call.arguments = Arc::new(edited.clone());
-            call.subjects = None;
+            call.subjects.clone_from(&allow.subjects);
         }
         match judge(self.session, agent, &call, self.at) {
             Ruling::Deny(why) | Ruling::Unknown(why) => Err(Refusal::Forbidden { why }),

@@ -207,6 +207,7 @@ impl Chooser {
     fn verdict(&mut self, choice: u64) -> Verdict {
         match choice {
             0..=4 => Verdict::Allow(Allow {
+                subjects: None,
                 scope: *self.rng.pick(&[Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project]),
                 arguments: (self.rng.below(5) == 0).then(|| json!({ "path": "edited" })),
                 pattern: (self.rng.below(6) == 0).then(|| "f*".to_string()),

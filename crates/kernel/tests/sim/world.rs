@@ -354,6 +354,8 @@ impl World {
 fn tool(name: &str, class: Class) -> ToolSpec {
     let subject = Some("path".into());
     ToolSpec {
+        caution: None,
+        identity: None,
         name: name.into(),
         class,
         idempotent: class == Class::Read,

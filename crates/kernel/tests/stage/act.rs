@@ -199,7 +199,7 @@ impl Stage {
             }
         }
         let verdict = match verb {
-            "allow" => Verdict::Allow(Allow { scope, arguments, pattern, expires }),
+            "allow" => Verdict::Allow(Allow { scope, arguments, pattern, expires, subjects: None }),
             "deny" => Verdict::Deny { message: words },
             "answer" => Verdict::Answer { text: words.unwrap_or_default() },
             "continue" => Verdict::Continue { text: words },

@@ -18,6 +18,8 @@ pub(crate) fn definition(name: &str, kind: Kind) -> Definition {
 fn tool(name: &str, class: Class, subject: &str) -> ToolSpec {
     let idempotent = class == Class::Read;
     ToolSpec {
+        caution: None,
+        identity: None,
         name: name.into(),
         class,
         idempotent,

@@ -29,6 +29,8 @@ impl Stage {
         let journal = Sqlite::open(&folder.journal()).unwrap();
         let mut stage = Stage { journal, session, now: 1_700_000_000_000 };
         let tool = |name: &str, class| ToolSpec {
+            caution: None,
+            identity: None,
             name: name.into(),
             class,
             idempotent: false,

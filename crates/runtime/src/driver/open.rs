@@ -11,6 +11,7 @@ use crate::events::Teller;
 use crate::inflight::Inflight;
 use crate::line::Line;
 use crate::live::Feed;
+use crate::subjects;
 
 /// The version of what a snapshot holds. Changes whenever the session's or the teller's fields
 /// do; a snapshot of another version is not read, and everything is folded instead.
@@ -137,8 +138,9 @@ pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> R
     let begun = session.seq();
     let left = (begun > Seq(0)).then_some(Input::Left);
     let mut entries = Vec::new();
-    for input in left.into_iter().chain([input]) {
+    for mut input in left.into_iter().chain([input]) {
         let before = session.seq();
+        subjects::fill(&session, &mut input);
         let events = step(&mut session, at, input).map_err(refused)?;
         entries.push((before, Entry { v: VERSION, seq: Seq(before.0 + 1), at, events }));
     }

@@ -46,10 +46,13 @@ impl Props {
 impl Toolbox for Props {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = |(name, prop): (&String, &Prop)| ToolSpec {
+            caution: None,
+            identity: None,
             name: name.clone(),
             class: prop.class,
             idempotent: prop.idempotent,
-            subject: None,
+            // So that rules read its lines as they would those of a real one.
+            subject: (prop.class == Class::Exec).then(|| "command".to_owned()),
             timeout_ms: None,
         };
         self.props.iter().map(spec).collect()

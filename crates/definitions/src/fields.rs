@@ -1,0 +1,280 @@
+//! The fields of one table, read tolerantly and told strictly: numbers and truth values where
+//! text is expected are text, text where a list is expected is a list, and a key that nobody
+//! asked for is told with the nearest one that somebody did.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::near::nearest;
+use crate::problem::{Place, Problems, quote};
+use crate::tree::{Key, Node, Value};
+
+pub(crate) struct Fields<'a> {
+    pairs: &'a [(Key, Node)],
+    place: Place,
+    problems: &'a Problems,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Fields<'a> {
+    /// `what` is said when it is no table.
+    pub(crate) fn of(node: &'a Node, what: &str, problems: &'a Problems) -> Option<Fields<'a>> {
+        let pairs: &[(Key, Node)] = match &node.value {
+            Value::Map(pairs) => pairs,
+            Value::Null => &[],
+            Value::Plain(_) | Value::Quoted(_) | Value::List(_) => {
+                let found = format!("{what} is {}", node.kind());
+                problems.error(node.place, found, "keys and values are expected", "key: value");
+                return None;
+            }
+        };
+        Some(Fields { pairs, place: node.place, problems, asked: RefCell::default() })
+    }
+
+    pub(crate) fn problems(&self) -> &'a Problems {
+        self.problems
+    }
+
+    /// Where the field is, or where the table starts.
+    pub(crate) fn place(&self, key: &str) -> Place {
+        self.pairs.iter().find(|(k, _)| k.text == key).map_or(self.place, |(k, _)| k.place)
+    }
+
+    pub(crate) fn place_of_table(&self) -> Place {
+        self.place
+    }
+
+    /// The first of several spellings that is there and not empty.
+    pub(crate) fn node(&self, keys: &[&'static str]) -> Option<(&'a Key, &'a Node)> {
+        self.asked.borrow_mut().extend(keys);
+        let wanted = |name: &&str| self.pairs.iter().find(|(key, _)| key.text == **name);
+        let (key, node) = keys.iter().find_map(wanted)?;
+        (!node.is_null()).then_some((key, node))
+    }
+
+    /// These keys belong to others and mean nothing here.
+    pub(crate) fn ignore(&self, keys: &[&'static str]) {
+        self.asked.borrow_mut().extend(keys);
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.pairs.iter().any(|(k, _)| k.text == key)
+    }
+
+    pub(crate) fn text(&self, keys: &[&'static str]) -> Option<String> {
+        let (key, node) = self.node(keys)?;
+        let text = node.text();
+        if text.is_none() {
+            let how = format!("{}: some text", key.text);
+            self.wrong(key, node, "text is expected", &how);
+        }
+        text.map(str::to_owned)
+    }
+
+    /// Text that must be there and say something.
+    pub(crate) fn required(&self, keys: &[&'static str], why: &str, how: &str) -> Option<String> {
+        let there = self.node(keys).is_some();
+        let text = self.text(keys);
+        match text {
+            Some(text) if !text.trim().is_empty() => Some(text),
+            Some(_) => {
+                let at = self.place(keys[0]);
+                self.problems.error(at, format!("\"{}\" is empty", keys[0]), why, how);
+                None
+            }
+            None if there => None,
+            None => {
+                let what = format!("\"{}\" is missing", keys[0]);
+                self.problems.error(self.place, what, why, how);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn flag(&self, keys: &[&'static str]) -> Option<bool> {
+        let (key, node) = self.node(keys)?;
+        let word = node.text().map(str::to_lowercase);
+        let flag = match word.as_deref() {
+            Some("true" | "yes" | "on" | "1") => Some(true),
+            Some("false" | "no" | "off" | "0") => Some(false),
+            _ => None,
+        };
+        if flag.is_none() {
+            let how = format!("{}: true", key.text);
+            self.wrong(key, node, "true or false is expected", &how);
+        }
+        flag
+    }
+
+    /// A whole number in a range.
+    pub(crate) fn whole(&self, keys: &[&'static str], least: u64, most: u64) -> Option<u64> {
+        let (key, node) = self.node(keys)?;
+        let text = node.text().map(str::trim).unwrap_or_default();
+        // `15.0` is what some programs write for 15.
+        let text = text.strip_suffix(".0").unwrap_or(text);
+        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            let rule = match most {
+                u64::MAX => format!("a whole number of at least {least} is expected"),
+                _ => format!("a whole number from {least} to {most} is expected"),
+            };
+            self.wrong(key, node, &rule, &format!("{}: {least}", key.text));
+        }
+        number
+    }
+
+    pub(crate) fn decimal(&self, keys: &[&'static str], least: f64, most: f64) -> Option<f64> {
+        let (key, node) = self.node(keys)?;
+        let number = node.text().and_then(|text| text.trim().parse::<f64>().ok());
+        let number = number.filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            let rule = format!("a number from {least} to {most} is expected");
+            self.wrong(key, node, &rule, &format!("{}: {least}", key.text));
+        }
+        number
+    }
+
+    /// One of some words.
+    pub(crate) fn choice<T: Copy>(&self, keys: &[&'static str], of: &[(&str, T)]) -> Option<T> {
+        let (key, node) = self.node(keys)?;
+        let word = node.text().unwrap_or_default().trim();
+        let found = of.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+        if found.is_none() {
+            let names: Vec<&str> = of.iter().map(|(name, _)| *name).collect();
+            let meant = nearest(word, names.iter().copied()).or(names.first().copied());
+            let rule = format!("one of {} is expected", names.join(", "));
+            self.wrong(key, node, &rule, &format!("{}: {}", key.text, meant.unwrap_or("")));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    pub(crate) fn list(&self, keys: &[&'static str]) -> &'a [Node] {
+        let Some((key, node)) = self.node(keys) else { return &[] };
+        if let Value::List(items) = &node.value {
+            return items;
+        }
+        let how = format!("{}:\\n  - …", key.text).replace("\\n", " ");
+        self.wrong(key, node, "a list is expected", &how);
+        &[]
+    }
+
+    /// A list of texts; one text alone is a list of one.
+    pub(crate) fn texts(&self, keys: &[&'static str]) -> Option<Vec<String>> {
+        let (key, node) = self.node(keys)?;
+        match &node.value {
+            Value::List(items) => Some(self.scalars(key, items)),
+            Value::Plain(text) | Value::Quoted(text) => Some(vec![text.clone()]),
+            Value::Null | Value::Map(_) => {
+                let how = format!("{}: [one, two]", key.text);
+                self.wrong(key, node, "a list is expected", &how);
+                None
+            }
+        }
+    }
+
+    /// A list of words; text with commas or spaces between them is one too.
+    pub(crate) fn words(&self, keys: &[&'static str]) -> Option<Vec<String>> {
+        let (_, node) = self.node(keys)?;
+        match node.text() {
+            Some(text) => Some(split(text)),
+            None => self.texts(keys),
+        }
+    }
+
+    fn scalars(&self, key: &Key, items: &[Node]) -> Vec<String> {
+        let mut texts = Vec::new();
+        for item in items {
+            match item.text() {
+                Some(text) => texts.push(text.to_owned()),
+                None if item.is_null() => {}
+                None => self.wrong_at(item.place, key, item, "text is expected in this list", ""),
+            }
+        }
+        texts
+    }
+
+    pub(crate) fn table(&self, keys: &[&'static str], what: &str) -> Option<Fields<'a>> {
+        let (_, node) = self.node(keys)?;
+        Fields::of(node, what, self.problems)
+    }
+
+    /// Free names with text, as for an environment. Anything else is written as JSON.
+    pub(crate) fn free(&self, keys: &[&'static str]) -> BTreeMap<String, String> {
+        let Some((key, node)) = self.node(keys) else { return BTreeMap::new() };
+        let Value::Map(fields) = &node.value else {
+            let how = format!("{}: {{NAME: value}}", key.text);
+            self.wrong(key, node, "names with values are expected", &how);
+            return BTreeMap::new();
+        };
+        let text = |node: &Node| match node.text() {
+            Some(text) => text.to_owned(),
+            None if node.is_null() => String::new(),
+            None => node.to_json().to_string(),
+        };
+        fields.iter().map(|(key, node)| (key.text.clone(), text(node))).collect()
+    }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = &'a (Key, Node)> {
+        self.pairs.iter()
+    }
+
+    fn wrong(&self, key: &Key, node: &Node, rule: &str, how: &str) {
+        self.wrong_at(node.place, key, node, rule, how);
+    }
+
+    fn wrong_at(&self, at: Place, key: &Key, node: &Node, rule: &str, how: &str) {
+        let found = match node.text() {
+            Some(text) => format!("the text {}", quote(text)),
+            None => node.kind().to_owned(),
+        };
+        let how = if how.is_empty() { String::new() } else { format!("write: {how}") };
+        self.problems.error(at, format!("\"{}\" is {found}", key.text), rule, how);
+    }
+
+    /// Tells every key that was not asked for.
+    pub(crate) fn finish(&self) {
+        // Finding near names takes a while, and nobody reads more.
+        const TOLD: usize = 20;
+        let asked = self.asked.borrow();
+        let unknown = self.pairs.iter().filter(|(key, _)| !asked.contains(&key.text.as_str()));
+        for (key, _) in unknown.take(TOLD) {
+            let near = nearest(&key.text, asked.iter().copied());
+            let how = near.map_or_else(String::new, |name| format!("did you mean \"{name}\"?"));
+            let what = format!("the key {} is not known here", quote(&key.text));
+            self.problems.warn(key.place, what, "it does nothing", how);
+        }
+    }
+}
+
+/// `Read, Bash(git add:*)` and `Read Grep`: commas part words, and without commas spaces do, but
+/// nothing inside brackets.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let mut outside = |sign: char| {
+        match sign {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    };
+    let mut marks: Vec<(char, bool)> = Vec::new();
+    let text = text.trim();
+    // `[Read, Grep]` that a line reader left as text.
+    let text = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    for sign in text.chars() {
+        marks.push((sign, outside(sign)));
+    }
+    let commas = marks.iter().any(|(sign, outside)| *outside && matches!(sign, ',' | '\n'));
+    let parts = |sign: char| if commas { matches!(sign, ',' | '\n') } else { sign.is_whitespace() };
+    let mut words = vec![String::new()];
+    for (sign, outside) in marks {
+        if outside && parts(sign) {
+            words.push(String::new());
+        } else if let Some(word) = words.last_mut() {
+            word.push(sign);
+        }
+    }
+    let clean = |word: String| word.trim().trim_matches(['"', '\'']).to_owned();
+    words.into_iter().map(clean).filter(|word| !word.is_empty()).collect()
+}

@@ -1,0 +1,156 @@
+//! Front matter: keys between two lines of `---` at the top of a Markdown file. Much of what is
+//! published is not quite YAML (a colon in a description is enough), and every program that reads
+//! it has its own way round that. Ours: if YAML fails, a known key at the start of a line begins
+//! a field, and every other line goes on with the one before.
+
+use crate::problem::{Place, Problems};
+use crate::tree::{Fault, Key, Node, Value};
+use crate::yaml::{self, Twice};
+
+#[derive(Debug)]
+pub(crate) struct Front<'a> {
+    /// What stands between the marks, at its places in the file. `None`: there are no marks.
+    pub(crate) head: Option<Node>,
+    pub(crate) body: &'a str,
+    /// Where the body starts.
+    pub(crate) body_at: Place,
+}
+
+/// A file's two parts, in a text with lines ended by `\n`.
+pub(crate) fn read<'a>(text: &'a str, known: &[&str], problems: &Problems) -> Front<'a> {
+    let blank = text.len() - text.trim_start_matches(['\n', ' ', '\t']).len();
+    let above = text[..blank].matches('\n').count();
+    let Some((head, body)) = cut(&text[blank..]) else {
+        if text[blank..].starts_with("---\n") {
+            let why = "front matter goes on until a line of three dashes";
+            let at = Place::new(above + 1, 1);
+            problems.error(at, "the front matter has no end", why, "add a line: ---");
+        }
+        return Front { head: None, body: text, body_at: Place::START };
+    };
+    let lines = text.len() - body.len();
+    let body_at = Place::new(text[..lines].matches('\n').count() + 1, 1);
+    Front { head: Some(parse(head, above + 1, known, problems)), body, body_at }
+}
+
+/// The marks stand alone on their lines, so that dashes inside a value end nothing.
+fn cut(text: &str) -> Option<(&str, &str)> {
+    let first = text.find('\n')?;
+    if text[..first].trim_end() != "---" {
+        return None;
+    }
+    let start = first + 1;
+    let mut at = start;
+    for line in text[start..].split_inclusive('\n') {
+        let word = line.trim_end();
+        if word == "---" || word == "..." {
+            return Some((&text[start..at], &text[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn parse(head: &str, above: usize, known: &[&str], problems: &Problems) -> Node {
+    let empty = || Node::new(Place::new(above + 1, 1), Value::Map(Vec::new()));
+    let fault = match yaml::parse_with_tabs(head, Twice::Refused) {
+        Ok((Some(node), tabs)) if matches!(node.value, Value::Map(_)) => {
+            let tabs = tabs.map(|at| Place::new(at.line as usize + above, at.column as usize));
+            yaml::tell_tabs(tabs, problems);
+            return lower(node, above);
+        }
+        Ok((None, _)) => return empty(),
+        Ok((Some(node), _)) => {
+            Fault::new(node.place, format!("front matter is {}", node.kind()), "key: value")
+        }
+        Err(fault) => fault,
+    };
+    let at = Place::new(fault.place.line as usize + above, fault.place.column as usize);
+    // A bomb or a key that is there twice is no slip of the pen.
+    let slip = fault.what.starts_with("not YAML") || fault.what.starts_with("a second document");
+    match lines(head, known) {
+        Some(node) if slip => {
+            problems.warn(at, fault.what, "it was read line by line instead", fault.how);
+            lower(node, above)
+        }
+        _ => {
+            problems.error(at, fault.what, "the front matter cannot be read", fault.how);
+            empty()
+        }
+    }
+}
+
+/// Places in the head become places in the file.
+fn lower(node: Node, above: usize) -> Node {
+    let down = |place: Place| Place::new(place.line as usize + above, place.column as usize);
+    let place = down(node.place);
+    let value = match node.value {
+        Value::List(items) => {
+            Value::List(items.into_iter().map(|item| lower(item, above)).collect())
+        }
+        Value::Map(fields) => {
+            let moved = fields.into_iter().map(|(key, node)| {
+                (Key { place: down(key.place), text: key.text }, lower(node, above))
+            });
+            Value::Map(moved.collect())
+        }
+        Value::Null | Value::Plain(_) | Value::Quoted(_) => node.value,
+    };
+    Node { place, value, indent: node.indent }
+}
+
+/// Known keys start a field, every other line goes on with it.
+fn lines(head: &str, known: &[&str]) -> Option<Node> {
+    let mut fields: Vec<(Key, Place, Vec<&str>)> = Vec::new();
+    for (number, line) in head.lines().enumerate() {
+        let start = line.split_once(':').map(|(key, rest)| (key.trim_end(), rest));
+        match start {
+            Some((key, rest)) if known.contains(&key) => {
+                let place = Place::new(number + 1, 1);
+                let at = Place::new(number + 1, key.len() + 3);
+                fields.push((Key { place, text: key.to_owned() }, at, vec![rest.trim()]));
+            }
+            _ => {
+                let (_, _, more) = fields.last_mut()?;
+                more.push(line);
+            }
+        }
+    }
+    let mut read: Vec<(Key, Node)> = Vec::new();
+    for (key, place, lines) in fields {
+        let value = value(&key.text, &lines);
+        // A later line that only looks like the key is a part of what is there.
+        if read.iter().all(|(other, _)| other.text != key.text) {
+            read.push((key, Node::new(place, value)));
+        }
+    }
+    (!read.is_empty()).then(|| Node::new(Place::START, Value::Map(read)))
+}
+
+/// A field by itself may still be YAML: a list under its key, a block, a quoted line.
+fn value(key: &str, lines: &[&str]) -> Value {
+    let alone = format!("{key}: {}\n", lines.join("\n"));
+    if let Ok(Some(Node { value: Value::Map(mut fields), .. })) =
+        yaml::parse(&alone, Twice::Refused)
+        && fields.len() == 1
+    {
+        return fields.remove(0).1.value;
+    }
+    let mut text = String::new();
+    for line in lines {
+        let line = line.trim();
+        let parted = text.is_empty() || text.ends_with('\n');
+        match line {
+            "" => text.push('\n'),
+            _ if parted => text.push_str(line),
+            _ => {
+                text.push(' ');
+                text.push_str(line);
+            }
+        }
+    }
+    let text = text.trim().trim_start_matches(['|', '>']).trim();
+    let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let bare = bare.or_else(|| text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')));
+    Value::Quoted(bare.unwrap_or(text).replace("\\n", "\n"))
+}

@@ -1,0 +1,60 @@
+//! Recipes, skills and agents that people already have: found, read, checked and built.
+//!
+//! A [`Library`] is what was found. [`load`] reads one file as a [`Definition`], with every
+//! [`Problem`] at its place. [`build`] puts values in; [`to_kernel`] narrows the result to what
+//! the kernel judges by. Nothing here runs anything, asks anybody or watches a file.
+//!
+//! In reading order: the types, the texts, the formats, values, places.
+
+pub mod limits;
+mod problem;
+
+mod definition;
+mod parameter;
+mod server;
+
+mod fields;
+mod file;
+mod front;
+mod hidden;
+mod json;
+mod near;
+mod tree;
+mod yaml;
+
+mod markdown;
+mod own;
+mod recipe;
+mod schema;
+mod tools;
+
+mod pieces;
+mod template;
+
+mod build;
+mod consent;
+mod load;
+mod mapping;
+
+mod builtin;
+mod library;
+mod mcp;
+mod notes;
+mod places;
+
+pub use build::{Built, Given, Outcome, build};
+pub use consent::Consent;
+pub use definition::{
+    Definition, Isolation, Kind, Memory, Origin, Own, PassInput, Passthrough, Permission, Retry,
+    Scope, Settings, SkillOnly, StartedBy, SubRecipe, ToolUse, Tools,
+};
+pub use file::Refused;
+pub use library::{Found, Library, NotFound, Skipped, fingerprint};
+pub use load::{Loaded, load, load_from, parse};
+pub use mapping::{Mapped, to_kernel};
+pub use mcp::proposed_servers;
+pub use notes::{Note, Notes, notes};
+pub use parameter::{InputType, Parameter, Requirement};
+pub use places::Places;
+pub use problem::{Place, Problem, Severity};
+pub use server::{Reach, Server, TIMEOUT_S};

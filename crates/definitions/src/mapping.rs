@@ -1,0 +1,173 @@
+//! A definition as the kernel judges by it: rights, limits and rules, never wider than the file.
+
+use std::collections::BTreeSet;
+
+use locum_kernel::{
+    AgentLimits, Class, Definition as Judged, Kind as JudgedKind, Mode, Rights, Rule, RuleKind,
+    ToolSpec,
+};
+use serde::Serialize;
+
+use crate::definition::{Definition, Isolation, Kind, Permission, ToolUse};
+use crate::problem::{Place, Problem, Problems};
+use crate::server::Reach;
+use crate::tools;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mapped {
+    pub definition: Judged,
+    /// How it takes part when nobody says.
+    pub mode: Option<Mode>,
+    /// To be added to the session's, each for this definition only.
+    pub rules: Vec<Rule>,
+    pub problems: Vec<Problem>,
+}
+
+/// `world` is every tool there is; a pattern of names stands for what is in it now.
+#[must_use]
+pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
+    let problems = Problems::new(&definition.origin.file);
+    let kind = match definition.kind {
+        Kind::Recipe => JudgedKind::Recipe,
+        Kind::Skill => JudgedKind::Skill,
+        Kind::Agent => JudgedKind::Agent,
+    };
+    let mut judged = Judged::new(&definition.name, kind);
+    judged.about.clone_from(&definition.about);
+    judged.instructions.clone_from(&definition.instructions);
+    judged.model = model(definition);
+    judged.uses = uses(definition, world);
+    judged.ceiling = match &definition.own.ceiling {
+        Some(classes) => Rights { classes: classes.clone(), tools: None },
+        None => judged.uses.clone(),
+    };
+    if definition.permission == Some(Permission::Plan) {
+        judged.ceiling.classes.retain(|class| *class == Class::Read);
+    }
+    judged.uses = judged.uses.meet(&judged.ceiling);
+    judged.limits = AgentLimits {
+        turns_max: definition.settings.turns_max,
+        micro_usd_max: definition.own.budget_micro_usd,
+        ..AgentLimits::default()
+    };
+    judged.setup = definition.isolation == Some(Isolation::Worktree);
+    let rules = rules(definition, &problems);
+    let mode = definition.own.mode.or(definition.background.then_some(Mode::Worker));
+    Mapped { definition: judged, mode, rules, problems: problems.take() }
+}
+
+fn model(definition: &Definition) -> Option<String> {
+    let settings = &definition.settings;
+    match (&settings.provider, &settings.model) {
+        (Some(provider), Some(model)) => Some(format!("{provider}/{model}")),
+        (_, model) => model.clone(),
+    }
+}
+
+fn uses(definition: &Definition, world: &[ToolSpec]) -> Rights {
+    let listed = definition.tools.allow.as_ref().map(|list| named(list, world));
+    let brought = brought(definition, world);
+    let allow = match (listed, brought) {
+        (Some(listed), Some(brought)) => Some(listed.intersection(&brought).cloned().collect()),
+        (listed, brought) => listed.or(brought),
+    };
+    // Only a whole tool is taken away here; a part of one is a rule.
+    let whole: Vec<ToolUse> =
+        definition.tools.deny.iter().filter(|tool| tool.pattern.is_none()).cloned().collect();
+    if whole.is_empty() && allow.is_none() {
+        return Rights::all();
+    }
+    let mut allow: BTreeSet<String> = allow.unwrap_or_else(|| every(world));
+    let denied = named(&whole, world);
+    allow.retain(|name| !denied.contains(name));
+    Rights::all().with_tools(allow.iter().map(String::as_str))
+}
+
+/// The ways to make agents, which no server offers.
+const MAKING: &[&str] = &["use_agent", "use_skill", "spawn_agent", "call_recipe"];
+
+fn every(world: &[ToolSpec]) -> BTreeSet<String> {
+    let names = world.iter().map(|tool| tool.name.as_str());
+    names.chain(MAKING.iter().copied()).map(str::to_owned).collect()
+}
+
+/// Names, and for a pattern of names everything in the world it fits.
+fn named(list: &[ToolUse], world: &[ToolSpec]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for tool in list {
+        match tool.name.strip_suffix('*') {
+            Some(start) => {
+                let fit = world.iter().filter(|known| known.name.starts_with(start));
+                names.extend(fit.map(|known| known.name.clone()));
+            }
+            None => {
+                names.insert(tool.name.clone());
+            }
+        }
+    }
+    names
+}
+
+/// A recipe that lists its extensions has these and no others.
+fn brought(definition: &Definition, world: &[ToolSpec]) -> Option<BTreeSet<String>> {
+    if definition.kind != Kind::Recipe || definition.servers.is_empty() {
+        return None;
+    }
+    let mut names = BTreeSet::new();
+    for server in &definition.servers {
+        let only = &server.available_tools;
+        let quiet = Problems::new(&definition.origin.file);
+        match &server.how {
+            Reach::Builtin { tools: ours } => {
+                let wanted = only.iter().flat_map(|tool| tools::one(tool, Place::START, &quiet));
+                let wanted: BTreeSet<String> = wanted.map(|tool| tool.name).collect();
+                let kept = ours.iter().filter(|tool| only.is_empty() || wanted.contains(*tool));
+                names.extend(kept.cloned());
+            }
+            Reach::Stdio { .. }
+            | Reach::Http { .. }
+            | Reach::Python { .. }
+            | Reach::Frontend { .. }
+            | Reach::Named => {
+                let start = format!("{}__", server.name);
+                let offered = world.iter().filter_map(|tool| tool.name.strip_prefix(&*start));
+                let kept = offered.filter(|tool| only.is_empty() || only.iter().any(|o| o == tool));
+                names.extend(kept.map(|tool| format!("{start}{tool}")));
+            }
+        }
+    }
+    if !definition.sub_recipes.is_empty() || definition.servers.iter().any(|s| s.name == "summon") {
+        names.extend(MAKING.iter().map(|name| (*name).to_owned()));
+    }
+    Some(names)
+}
+
+fn rules(definition: &Definition, problems: &Problems) -> Vec<Rule> {
+    let rule = |kind, tool: &str, pattern: Option<&String>| Rule {
+        kind,
+        tool: tool.to_owned(),
+        pattern: pattern.cloned(),
+        agent: Some(definition.name.clone()),
+    };
+    let mut rules = Vec::new();
+    for tool in definition.tools.deny.iter().filter(|tool| tool.pattern.is_some()) {
+        rules.push(rule(RuleKind::Deny, &tool.name, tool.pattern.as_ref()));
+    }
+    for tool in definition.tools.allow.iter().flatten().filter(|tool| tool.pattern.is_some()) {
+        // "Only these calls" cannot be said to the kernel; that a person sees each can.
+        rules.push(rule(RuleKind::Ask, &tool.name, None));
+    }
+    match definition.permission {
+        None | Some(Permission::Plan | Permission::Ask) => {}
+        Some(Permission::Edits) => {
+            rules.extend(["write", "edit"].map(|tool| rule(RuleKind::Allow, tool, None)));
+        }
+        Some(Permission::Auto) => rules.push(rule(RuleKind::Allow, "*", None)),
+        Some(Permission::Deny) => {
+            let what = "what would be asked cannot be denied for one agent";
+            problems.warn(Place::START, what, "it asks instead", "list its tools");
+        }
+    }
+    rules.dedup();
+    rules
+}

@@ -1,0 +1,377 @@
+//! Skills and agents: Markdown with front matter. The keys of several programs mean the same, and
+//! a key that means nothing here is told.
+
+use crate::definition::{Definition, Isolation, Kind, Memory, Origin, Permission, StartedBy};
+use crate::fields::Fields;
+use crate::front::{self, Front};
+use crate::problem::{Place, Problems};
+use crate::recipe::stem;
+use crate::tree::{Node, Value};
+use crate::{hidden, own, schema, server, tools};
+
+/// Keys that start a field when front matter is read line by line.
+const AGENT_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "tools",
+    "disallowedTools",
+    "disallowed-tools",
+    "disallowed_tools",
+    "model",
+    "permissionMode",
+    "maxTurns",
+    "max_turns",
+    "skills",
+    "mcpServers",
+    "mcp-servers",
+    "hooks",
+    "memory",
+    "background",
+    "effort",
+    "isolation",
+    "color",
+    "initialPrompt",
+    "mode",
+    "temperature",
+    "hidden",
+    "permission",
+    "allowed-tools",
+    "argument-hint",
+    "target",
+    "locum",
+    "author",
+    "version",
+    "license",
+    "tags",
+    "category",
+    "display_name",
+    "kind",
+    "title",
+];
+
+const SKILL_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "authors",
+    "author",
+    "rationale",
+    "sensitive",
+    "access",
+    "capabilities",
+    "allowed_tools",
+    "allowed-tools",
+    "triggers",
+    "env",
+    "packages",
+    "model",
+    "max_iterations",
+    "opt_in",
+    "input_schema",
+    "license",
+    "metadata",
+    "compatibility",
+    "argument-hint",
+    "arguments",
+    "disable-model-invocation",
+    "user-invocable",
+    "invocation",
+    "aliases-for",
+    "version",
+    "context",
+    "agent",
+    "effort",
+    "hooks",
+    "tags",
+    "locum",
+    "paths",
+    "when_to_use",
+];
+
+const PERMISSIONS: &[(&str, Permission)] = &[
+    ("default", Permission::Ask),
+    ("ask", Permission::Ask),
+    ("manual", Permission::Ask),
+    ("acceptEdits", Permission::Edits),
+    ("edits", Permission::Edits),
+    ("auto", Permission::Auto),
+    ("bypassPermissions", Permission::Auto),
+    ("dontAsk", Permission::Deny),
+    ("plan", Permission::Plan),
+];
+
+pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<Definition> {
+    hidden::check(text, Place::START, problems);
+    let front = front::read(text, SKILL_KEYS, problems);
+    front.head.iter().for_each(|head| hidden::check_escapes(head, problems));
+    if problems.has_errors() {
+        return None;
+    }
+    let nothing = Node::new(Place::START, Value::Map(Vec::new()));
+    let fields = Fields::of(front.head.as_ref().unwrap_or(&nothing), "front matter", problems)?;
+    let given = fields.text(&["name"]).filter(|name| !name.trim().is_empty());
+    let mut skill = Definition::new(
+        given.unwrap_or_else(|| skill_name(origin)).trim().to_owned(),
+        Kind::Skill,
+        origin.clone(),
+    );
+    skill_name_rules(&skill.name, &fields);
+    front.body.trim().clone_into(&mut skill.instructions);
+    skill.about = about(&fields, &front, problems)?;
+    shared(&mut skill, &fields);
+    if let Some(words) = fields.words(&["allowed_tools", "allowed-tools"]) {
+        let at = fields.place("allowed_tools");
+        skill.tools.allow = tools::ours(&words, at, problems);
+    }
+    skill_only(&mut skill, &fields);
+    fields.ignore(&[
+        "license",
+        "metadata",
+        "authors",
+        "rationale",
+        "compatibility",
+        "id",
+        "context",
+        "agent",
+        "arguments",
+        "has-sub-skill",
+        "created",
+        "updated",
+        "category",
+        "tags",
+        "keywords",
+    ]);
+    let described = fields.each().map(|(key, _)| key.text.as_str());
+    let other_languages = described.filter(|key| key.starts_with("description_")).count();
+    if other_languages == 0 {
+        fields.finish();
+    }
+    own::narrow(&mut skill, problems, fields.place("permissionMode"));
+    Some(skill)
+}
+
+fn skill_only(skill: &mut Definition, fields: &Fields<'_>) {
+    let only = &mut skill.skill;
+    only.env = match fields.node(&["env"]) {
+        Some((_, node)) if matches!(node.value, Value::Map(_)) => {
+            fields.free(&["env"]).into_keys().collect()
+        }
+        _ => fields.words(&["env"]).unwrap_or_default(),
+    };
+    only.packages = fields.words(&["packages"]).unwrap_or_default();
+    only.capabilities = fields.words(&["capabilities"]).unwrap_or_default();
+    only.triggers = fields.texts(&["triggers", "when_to_use"]).unwrap_or_default();
+    only.opt_in = fields.flag(&["opt_in"]).unwrap_or(false);
+    only.sensitive = fields.flag(&["sensitive"]).unwrap_or(false);
+    only.argument_hint = hint(fields);
+    only.aliases = fields.words(&["aliases-for", "aliases"]).unwrap_or_default();
+    let told = fields.flag(&["disable-model-invocation"]).unwrap_or(false);
+    let words = [("model+user", false), ("user+model", false), ("explicit-only", true)];
+    let models = !fields.choice(&["invocation"], &words).unwrap_or(told);
+    let people = fields.flag(&["user-invocable"]).unwrap_or(true);
+    only.started_by = match (people, models) {
+        (true, true) => StartedBy::Anybody,
+        (true, false) => StartedBy::People,
+        (false, true) => StartedBy::Models,
+        (false, false) => StartedBy::Nobody,
+    };
+    if let Some((_, node)) = fields.node(&["input_schema"]) {
+        schema::check(node, fields.problems());
+        only.input_schema = Some(node.to_json());
+    }
+    if let Some(access) = fields.table(&["access"], "\"access\"") {
+        let types = access.words(&["chat_types"]).unwrap_or_default();
+        only.chat_types = types.into_iter().collect();
+        access.finish();
+    }
+}
+
+/// `[track] [--all]` is a list to YAML and a hint to people.
+fn hint(fields: &Fields<'_>) -> Option<String> {
+    let (_, node) = fields.node(&["argument-hint", "argument_hint"])?;
+    Some(node.text().map_or_else(|| node.to_json().to_string(), str::to_owned))
+}
+
+fn skill_name(origin: &Origin) -> String {
+    let file = stem(&origin.file);
+    let folder = origin.folder().file_name().map(|name| name.to_string_lossy().into_owned());
+    if file.eq_ignore_ascii_case("skill") { folder.unwrap_or(file) } else { file }
+}
+
+fn skill_name_rules(name: &str, fields: &Fields<'_>) {
+    const LETTERS_MAX: usize = 64;
+    let good = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+    let long = name.chars().count() > LETTERS_MAX;
+    if long || !name.chars().all(good) {
+        let what =
+            format!("the name {} is not a skill's name elsewhere", crate::problem::quote(name));
+        let why = "the rule is at most 64 of a-z, 0-9 and -";
+        let how = format!("name: {}", plain_name(name));
+        fields.problems().warn(fields.place("name"), what, why, how);
+    }
+}
+
+fn plain_name(name: &str) -> String {
+    let letter = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '-' };
+    name.to_ascii_lowercase().chars().map(letter).take(64).collect()
+}
+
+/// Without a description the first words of the body are one, as other programs have it.
+fn about(fields: &Fields<'_>, front: &Front<'_>, problems: &Problems) -> Option<String> {
+    if let Some(text) = fields.text(&["description"]).filter(|text| !text.trim().is_empty()) {
+        return Some(text.trim().to_owned());
+    }
+    let paragraphs = front.body.split("\n\n").map(str::trim);
+    let words = |part: &&str| !part.is_empty() && !part.starts_with('#');
+    let first =
+        paragraphs.clone().find(words).or_else(|| paragraphs.clone().find(|p| !p.is_empty()));
+    let why = "models choose by it";
+    let how = "description: What it does and when to use it";
+    let at = fields.place("description");
+    let Some(first) = first else {
+        problems.error(at, "\"description\" is missing, and there is no text", why, how);
+        return None;
+    };
+    let what = "\"description\" is missing, the first words of the text stand in";
+    problems.warn(at, what, why, how);
+    let line = first.trim_start_matches('#').split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.chars().take(200).collect())
+}
+
+pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<Definition> {
+    hidden::check(text, Place::START, problems);
+    let front = front::read(text, AGENT_KEYS, problems);
+    front.head.iter().for_each(|head| hidden::check_escapes(head, problems));
+    if problems.has_errors() {
+        return None;
+    }
+    let commands = origin.folder().file_name().is_some_and(|folder| folder == "commands");
+    if front.head.is_none() && !commands {
+        let why = "an agent's file starts with front matter";
+        let how = "--- / name: reviewer / description: Reviews a change / ---";
+        problems.error(Place::START, "there is no front matter", why, how);
+        return None;
+    }
+    let nothing = Node::new(Place::START, Value::Map(Vec::new()));
+    let fields = Fields::of(front.head.as_ref().unwrap_or(&nothing), "front matter", problems)?;
+    let given = fields.text(&["name"]).filter(|name| !name.trim().is_empty());
+    if given.is_none() && !AGENT_KEYS.iter().any(|key| fields.has(key)) && !commands {
+        let why = "nothing in the front matter says what this agent is";
+        let how = "name: reviewer / description: Reviews a change";
+        problems.error(fields.place_of_table(), "\"name\" is missing", why, how);
+        return None;
+    }
+    let name = given.unwrap_or_else(|| stem(&origin.file)).trim().to_owned();
+    let mut agent = Definition::new(name, Kind::Agent, origin.clone());
+    front.body.trim().clone_into(&mut agent.instructions);
+    agent.about = about(&fields, &front, problems)?;
+    if agent.instructions.is_empty() {
+        let why = "the agent has only its description to go by";
+        problems.warn(front.body_at, "there are no instructions", why, "write them below ---");
+        agent.instructions.clone_from(&agent.about);
+    }
+    shared(&mut agent, &fields);
+    agent_only(&mut agent, &fields);
+    fields.ignore(&[
+        "color",
+        "hidden",
+        "author",
+        "version",
+        "license",
+        "tags",
+        "category",
+        "kind",
+        "target",
+        "user-invocable",
+        "argument-hint",
+        "handoffs",
+        "infer",
+        "metadata",
+        "mode",
+        "display_name",
+        "title",
+        "top_p",
+        "disable",
+        "prompt",
+        "domains",
+        "disable-model-invocation",
+        "keywords",
+    ]);
+    fields.finish();
+    own::narrow(&mut agent, problems, fields.place("permissionMode"));
+    Some(agent)
+}
+
+fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
+    let problems = fields.problems();
+    tool_lists(agent, fields);
+    agent.permission = fields.choice(&["permissionMode", "permission_mode"], PERMISSIONS);
+    agent.skills = fields.words(&["skills"]).unwrap_or_default();
+    if let Some((_, node)) = fields.node(&["mcpServers", "mcp-servers", "mcp_servers"]) {
+        // An agent without one of its servers is still that agent.
+        let found = Problems::new(problems.file());
+        agent.servers = server::servers(node, &found);
+        problems.extend_as_warnings(found.take());
+    }
+    agent.background = fields.flag(&["background"]).unwrap_or(false);
+    let isolations = [("worktree", Some(Isolation::Worktree)), ("none", None), ("inline", None)];
+    agent.isolation = fields.choice(&["isolation"], &isolations).flatten();
+    let memories = [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
+    agent.memory = fields.choice(&["memory"], &memories);
+    agent.prompt = fields.text(&["initialPrompt"]);
+}
+
+/// `tools` is a list, text with commas, or a table of which are on.
+fn tool_lists(agent: &mut Definition, fields: &Fields<'_>) {
+    let problems = fields.problems();
+    let tools_at = fields.place("tools");
+    match fields.node(&["tools", "allowed-tools", "allowed_tools"]) {
+        Some((_, Node { value: Value::Map(entries), .. })) => {
+            for (tool, on) in entries {
+                if on.text() == Some("false") {
+                    agent.tools.deny.extend(tools::one(&tool.text, tool.place, problems));
+                }
+            }
+        }
+        Some(_) => {
+            let words = fields.words(&["tools", "allowed-tools", "allowed_tools"]);
+            agent.tools.allow = words.and_then(|words| tools::ours(&words, tools_at, problems));
+        }
+        None => {}
+    }
+    let denied = ["disallowedTools", "disallowed-tools", "disallowed_tools"];
+    if let Some(words) = fields.words(&denied) {
+        let at = fields.place("disallowedTools");
+        // Everything denied is an agent with no tools.
+        match tools::ours(&words, at, problems) {
+            Some(uses) => agent.tools.deny.extend(uses),
+            None => agent.tools.allow = Some(Vec::new()),
+        }
+    }
+    if let Some((_, Node { value: Value::Map(entries), .. })) = fields.node(&["permission"]) {
+        for (tool, rule) in entries {
+            if rule.text() == Some("deny") {
+                agent.tools.deny.extend(tools::one(&tool.text, tool.place, problems));
+            }
+        }
+    }
+}
+
+/// What skills and agents have in common.
+fn shared(definition: &mut Definition, fields: &Fields<'_>) {
+    let model = fields.node(&["model"]).and_then(|(_, node)| match &node.value {
+        // Some programs take a list to fall back on; the first is the one meant.
+        Value::List(items) => items.first().and_then(Node::text).map(str::to_owned),
+        Value::Null | Value::Plain(_) | Value::Quoted(_) | Value::Map(_) => fields.text(&["model"]),
+    });
+    let model = model.map(|model| model.trim().to_owned());
+    definition.settings.model = model.filter(|model| !model.is_empty() && model != "inherit");
+    definition.settings.temperature = fields.decimal(&["temperature"], 0.0, 2.0);
+    definition.settings.effort = fields.text(&["effort"]);
+    let turns =
+        fields.whole(&["maxTurns", "max_turns", "max_iterations", "maxSteps", "steps"], 1, 100_000);
+    definition.settings.turns_max = turns.and_then(|turns| u32::try_from(turns).ok());
+    definition.author = fields.text(&["author"]);
+    definition.version = fields.text(&["version"]);
+    definition.own = own::read(fields);
+    own::forbid(fields, definition.origin.scope);
+}

@@ -1,0 +1,279 @@
+//! Servers of tools that a definition brings: programs, addresses, and what we have ourselves.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::fields::Fields;
+use crate::problem::{Place, Problems};
+use crate::tree::{Node, Value};
+
+/// Seconds; what the recipes' own program waits for a call.
+pub const TIMEOUT_S: u64 = 300;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    pub name: String,
+    pub about: String,
+    pub how: Reach,
+    /// The only tools of it that may be used; empty is all.
+    pub available_tools: Vec<String>,
+    pub timeout_s: u64,
+    /// It came with a project: a person agrees to it once before it starts.
+    pub needs_consent: bool,
+    pub place: Place,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Reach {
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        /// Names whose values the person keeps, to be passed on.
+        env_keys: Vec<String>,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+        env: BTreeMap<String, String>,
+        env_keys: Vec<String>,
+        /// A Unix socket to reach the address through.
+        socket: Option<String>,
+    },
+    /// What another program has inside; `tools` are ours that do the same.
+    Builtin { tools: Vec<String> },
+    /// A script to be run by an interpreter as a server.
+    Python { code: String, dependencies: Vec<String> },
+    /// Tools that a face answers.
+    Frontend { tools: Vec<Json>, instructions: Option<String> },
+    /// A server from the person's own configuration, by name.
+    Named,
+}
+
+/// Variables that would make a program load somebody else's code.
+const LOADERS: &[&str] = &[
+    "PATH",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "NODE_OPTIONS",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "RUBYLIB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "GEM_PATH",
+    "CLASSPATH",
+    "GO111MODULE",
+    "JAVA_TOOL_OPTIONS",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "APPINIT_DLLS",
+    "SESSIONNAME",
+    "COMSPEC",
+    "TEMP",
+    "TMP",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
+];
+
+const TYPES: &[(&str, &str)] = &[
+    ("stdio", "stdio"),
+    ("builtin", "builtin"),
+    ("platform", "platform"),
+    ("streamable_http", "http"),
+    ("streamable-http", "http"),
+    ("http", "http"),
+    ("sse", "sse"),
+    ("frontend", "frontend"),
+    ("inline_python", "python"),
+];
+
+/// One entry of a recipe's `extensions`.
+pub(crate) fn extension(node: &Node, problems: &Problems) -> Option<Server> {
+    let fields = Fields::of(node, "an extension", problems)?;
+    let place = node.place;
+    let kind = fields.required(&["type"], "it says how the server is reached", "type: stdio");
+    let kind = kind.and_then(|_| fields.choice(&["type"], TYPES));
+    let name = fields.required(&["name"], "its tools are called by it", "name: search");
+    let about = fields.text(&["description"]).unwrap_or_default();
+    let available_tools = fields.texts(&["available_tools"]).unwrap_or_default();
+    let timeout = fields.whole(&["timeout"], 1, 86_400);
+    fields.ignore(&["bundled", "display_name"]);
+    let how = reach(kind?, &fields, name.as_deref().unwrap_or(""));
+    fields.finish();
+    let timeout_s = timeout.unwrap_or(TIMEOUT_S);
+    let name = name?;
+    Some(Server { name, about, how: how?, available_tools, timeout_s, needs_consent: false, place })
+}
+
+fn reach(kind: &str, fields: &Fields<'_>, name: &str) -> Option<Reach> {
+    match kind {
+        "stdio" => Some(Reach::Stdio {
+            command: fields.required(&["cmd", "command"], "it is the program", "cmd: npx")?,
+            args: fields.texts(&["args"]).unwrap_or_default(),
+            env: environment(fields, &["envs", "env"]),
+            env_keys: fields.texts(&["env_keys"]).unwrap_or_default(),
+        }),
+        "http" => Some(Reach::Http {
+            url: address(fields, &["uri", "url"])?,
+            headers: fields.free(&["headers"]),
+            env: environment(fields, &["envs", "env"]),
+            env_keys: fields.texts(&["env_keys"]).unwrap_or_default(),
+            socket: fields.text(&["socket"]),
+        }),
+        "sse" => {
+            let why = "this transport was given up by its protocol";
+            let how = "type: streamable_http, with the server's newer address";
+            let what = "a server of the type \"sse\" is left out";
+            fields.problems().warn(fields.place("type"), what, why, how);
+            fields.ignore(&["uri", "url", "envs", "env_keys", "headers"]);
+            None
+        }
+        "frontend" => Some(Reach::Frontend {
+            tools: fields.list(&["tools"]).iter().map(Node::to_json).collect(),
+            instructions: fields.text(&["instructions"]),
+        }),
+        "python" => Some(Reach::Python {
+            code: fields.required(&["code"], "it is the server", "code: |")?,
+            dependencies: fields.texts(&["dependencies"]).unwrap_or_default(),
+        }),
+        _ => Some(builtin(fields, name)),
+    }
+}
+
+/// Platform extensions that are about sub-agents, lists and code: ours are always there.
+const OURS_ANYWAY: &[&str] = &[
+    "summon",
+    "analyze",
+    "todo",
+    "skills",
+    "extensionmanager",
+    "chatrecall",
+    "code_execution",
+    "apps",
+    "orchestrator",
+    "summarize",
+];
+
+fn builtin(fields: &Fields<'_>, name: &str) -> Reach {
+    let tools = crate::tools::of_builtin(name).unwrap_or_default();
+    if tools.is_empty() && !OURS_ANYWAY.contains(&name) {
+        let what = format!("the built-in extension \"{name}\" is not one of ours");
+        let why = "its tools are not there unless a server of that name is configured";
+        fields.problems().warn(fields.place("name"), what, why, "developer and memory are ours");
+    }
+    Reach::Builtin { tools: tools.iter().map(|tool| (*tool).to_owned()).collect() }
+}
+
+fn address(fields: &Fields<'_>, keys: &[&'static str]) -> Option<String> {
+    let url = fields.required(keys, "it is the server's address", "uri: https://host/mcp")?;
+    // A template may stand for all of it.
+    let known = ["http://", "https://", "{{", "${"].iter().any(|start| url.starts_with(start));
+    if known || url.starts_with(crate::template::is_sketch) {
+        return Some(url);
+    }
+    let what = format!("the address \"{url}\" is not http or https");
+    fields.problems().error(fields.place(keys[0]), what, "servers are reached so", "https://…");
+    None
+}
+
+fn environment(fields: &Fields<'_>, keys: &[&'static str]) -> BTreeMap<String, String> {
+    let mut env = fields.free(keys);
+    env.retain(|name, _| {
+        let bad = LOADERS.contains(&name.to_uppercase().as_str());
+        if bad {
+            let what = format!("the variable {name} is left out");
+            let why = "it decides which code programs load";
+            fields.problems().warn(
+                fields.place(keys[0]),
+                what,
+                why,
+                "name the program by its path",
+            );
+        }
+        !bad
+    });
+    env
+}
+
+/// `mcpServers`, in an agent's file or a file of its own: a table, a list of names, or both.
+pub(crate) fn servers(node: &Node, problems: &Problems) -> Vec<Server> {
+    match &node.value {
+        Value::Map(fields) => {
+            let named = fields.iter().filter_map(|(key, node)| one(&key.text, node, problems));
+            named.collect()
+        }
+        Value::List(items) => items.iter().flat_map(|item| listed(item, problems)).collect(),
+        Value::Plain(text) | Value::Quoted(text) => {
+            crate::fields::split(text).iter().map(|name| by_name(name, node.place)).collect()
+        }
+        Value::Null => Vec::new(),
+    }
+}
+
+fn listed(item: &Node, problems: &Problems) -> Vec<Server> {
+    match item.text() {
+        Some(name) => vec![by_name(name, item.place)],
+        None => servers(item, problems),
+    }
+}
+
+fn by_name(name: &str, place: Place) -> Server {
+    Server {
+        name: name.to_owned(),
+        about: String::new(),
+        how: Reach::Named,
+        available_tools: Vec::new(),
+        timeout_s: TIMEOUT_S,
+        needs_consent: false,
+        place,
+    }
+}
+
+/// An entry named by its key. What is missing of `type` is plain from the rest.
+fn one(name: &str, node: &Node, problems: &Problems) -> Option<Server> {
+    if node.is_null() {
+        return Some(by_name(name, node.place));
+    }
+    let fields = Fields::of(node, &format!("the server \"{name}\""), problems)?;
+    let types = [
+        ("stdio", "stdio"),
+        ("local", "stdio"),
+        ("http", "http"),
+        ("sse", "sse"),
+        ("streamable-http", "http"),
+        ("streamable_http", "http"),
+        ("remote", "http"),
+    ];
+    let kind = fields.choice(&["type"], &types);
+    let address = fields.has("url") || fields.has("uri");
+    let kind = match kind {
+        Some("sse") => "sse",
+        _ if fields.has("command") || fields.has("cmd") => "stdio",
+        _ if address => "http",
+        kind => kind.unwrap_or("stdio"),
+    };
+    let how = reach(kind, &fields, name)?;
+    let about = fields.text(&["description"]).unwrap_or_default();
+    let available_tools = fields.texts(&["tools", "available_tools"]);
+    let timeout = fields.whole(&["timeout"], 1, 86_400_000);
+    let off = fields.flag(&["disabled"]).unwrap_or(false);
+    fields.ignore(&["alwaysAllow", "autoApprove", "cwd", "oauth"]);
+    fields.finish();
+    let mut available_tools = available_tools.unwrap_or_default();
+    available_tools.retain(|tool| tool != "*");
+    // Thousands are milliseconds, as the other programs that read this write them.
+    let timeout_s = timeout.map_or(TIMEOUT_S, |time| if time >= 1000 { time / 1000 } else { time });
+    let server = by_name(name, node.place);
+    (!off).then_some(Server { about, how, available_tools, timeout_s, ..server })
+}

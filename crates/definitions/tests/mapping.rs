@@ -1,0 +1,157 @@
+//! What the kernel is told: rights that are never wider than the file, limits and rules.
+
+use std::path::PathBuf;
+
+use locum_definitions::{Definition, Kind, Mapped, Origin, Scope, parse, to_kernel};
+use locum_kernel::{Class, Mode, RuleKind, ToolSpec};
+
+fn definition(kind: Kind, text: &str) -> Definition {
+    let root = PathBuf::from("/nowhere");
+    let name = if kind == Kind::Recipe { "x.yaml" } else { "x.md" };
+    let origin = Origin { file: root.join(name), root, scope: Scope::User };
+    let loaded = parse(text, kind, &origin);
+    loaded.definition.unwrap_or_else(|| panic!("{:#?}", loaded.problems))
+}
+
+fn world() -> Vec<ToolSpec> {
+    let tools = [
+        ("read", Class::Read),
+        ("grep", Class::Read),
+        ("write", Class::Write),
+        ("edit", Class::Write),
+        ("exec", Class::Exec),
+        ("process", Class::Exec),
+        ("web_fetch", Class::Network),
+        ("tracker__list", Class::Network),
+        ("tracker__close", Class::Network),
+    ];
+    let spec = |(name, class): (&str, Class)| ToolSpec {
+        caution: None,
+        identity: None,
+        name: name.into(),
+        class,
+        idempotent: false,
+        subject: None,
+        timeout_ms: None,
+    };
+    tools.map(spec).to_vec()
+}
+
+fn agent(more: &str) -> Mapped {
+    let text = format!("---\nname: x\ndescription: d\n{more}\n---\nWork.\n");
+    to_kernel(&definition(Kind::Agent, &text), &world())
+}
+
+/// The tools that may be used, in order, and the classes of the ceiling.
+fn rights(mapped: &Mapped) -> (String, String) {
+    let definition = &mapped.definition;
+    let tools: Vec<String> = world()
+        .iter()
+        .filter(|tool| definition.uses.allow(&tool.name, tool.class))
+        .map(|tool| tool.name.clone())
+        .collect();
+    let ceiling: Vec<&str> = definition.ceiling.classes.iter().map(|class| class.word()).collect();
+    (tools.join(" "), ceiling.join(" "))
+}
+
+const ALL: &str = "read grep write edit exec process web_fetch tracker__list tracker__close";
+const CLASSES: &str = "read write exec network delegate";
+
+#[test]
+fn agents() {
+    let cases = [
+        ("color: red", ALL, CLASSES),
+        ("tools: '*'", ALL, CLASSES),
+        ("tools: []", "", CLASSES),
+        ("tools: Read, Grep", "read grep", CLASSES),
+        ("tools: [Read, Bash]", "read exec", CLASSES),
+        ("tools: mcp__tracker", "tracker__list tracker__close", CLASSES),
+        ("tools: [tracker/*]", "tracker__list tracker__close", CLASSES),
+        ("tools: mcp__tracker__list", "tracker__list", CLASSES),
+        ("tools: developer__shell", "exec", CLASSES),
+        ("tools: NoSuchTool", "", CLASSES),
+        (
+            "disallowedTools: Bash, Write",
+            "read grep edit process web_fetch tracker__list tracker__close",
+            CLASSES,
+        ),
+        ("disallowedTools: '*'", "", CLASSES),
+        ("tools: Read, Write\ndisallowedTools: Write", "read", CLASSES),
+        ("permissionMode: plan", "read grep", "read"),
+        ("locum: {ceiling: [read]}", "read grep", "read"),
+        ("locum: {ceiling: [read, exec]}\ntools: Read, Write, Bash", "read exec", "read exec"),
+        ("locum: {ceiling: all}\ntools: Read", "read", CLASSES),
+    ];
+    for (more, tools, ceiling) in cases {
+        let found = rights(&agent(more));
+        assert_eq!(found, (tools.to_owned(), ceiling.to_owned()), "{more}");
+        let definition = agent(more).definition;
+        assert!(definition.uses.within(&definition.ceiling), "{more}");
+    }
+}
+
+#[test]
+fn rules() {
+    let cases: [(&str, &[(RuleKind, &str, Option<&str>)]); 6] = [
+        ("color: red", &[]),
+        ("tools: Bash(git diff:*), Read", &[(RuleKind::Ask, "exec", None)]),
+        ("disallowedTools: Bash(rm:*)", &[(RuleKind::Deny, "exec", Some("rm *"))]),
+        (
+            "permissionMode: acceptEdits",
+            &[(RuleKind::Allow, "write", None), (RuleKind::Allow, "edit", None)],
+        ),
+        ("permissionMode: bypassPermissions", &[(RuleKind::Allow, "*", None)]),
+        ("permissionMode: plan", &[]),
+    ];
+    for (more, expected) in cases {
+        let mapped = agent(more);
+        let found: Vec<(RuleKind, &str, Option<&str>)> = mapped
+            .rules
+            .iter()
+            .map(|rule| (rule.kind, rule.tool.as_str(), rule.pattern.as_deref()))
+            .collect();
+        assert_eq!(found, expected, "{more}");
+        assert!(mapped.rules.iter().all(|rule| rule.agent.as_deref() == Some("x")), "{more}");
+    }
+}
+
+#[test]
+fn the_rest() {
+    let mapped = agent(
+        "model: opus\nmaxTurns: 7\nbackground: true\nisolation: worktree\nlocum: {budget: 0.5}",
+    );
+    let found = &mapped.definition;
+    assert_eq!(found.model.as_deref(), Some("opus"));
+    assert_eq!(found.limits.turns_max, Some(7));
+    assert_eq!(found.limits.micro_usd_max, Some(500_000));
+    assert!(found.setup);
+    assert_eq!(mapped.mode, Some(Mode::Worker));
+    assert_eq!((found.about.as_str(), found.instructions.as_str()), ("d", "Work."));
+    assert_eq!(agent("locum: {mode: call}\nbackground: true").mode, Some(Mode::Call));
+    assert_eq!(agent("model: inherit").definition.model, None);
+}
+
+/// A recipe has the tools of its extensions and no others.
+#[test]
+fn recipes() {
+    let cases = [
+        ("settings: {goose_provider: openai, goose_model: m}", ALL),
+        ("extensions: [{type: builtin, name: developer}]", "read grep write edit exec process"),
+        ("extensions: [{type: builtin, name: developer, available_tools: [shell]}]", "exec"),
+        ("extensions: [{type: stdio, name: tracker, cmd: x}]", "tracker__list tracker__close"),
+        (
+            "extensions: [{type: stdio, name: tracker, cmd: x, available_tools: [list]}]",
+            "tracker__list",
+        ),
+        ("tools: [read]\nextensions: [{type: builtin, name: developer}]", "read"),
+    ];
+    for (more, tools) in cases {
+        let text = format!("title: t\ndescription: d\nprompt: p\n{more}\n");
+        let mapped = to_kernel(&definition(Kind::Recipe, &text), &world());
+        assert_eq!(rights(&mapped).0, tools, "{more}");
+    }
+    let text = "title: t\ndescription: d\nprompt: p\n\
+                settings: {goose_provider: openai, goose_model: m}\n";
+    let mapped = to_kernel(&definition(Kind::Recipe, text), &world());
+    assert_eq!(mapped.definition.model.as_deref(), Some("openai/m"));
+}

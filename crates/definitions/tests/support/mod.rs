@@ -1,0 +1,111 @@
+//! What several tests need: a folder that goes away, a watch, and time taken.
+
+#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A folder of one test, gone when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("locum-definitions-{}-{number}", process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(fs::canonicalize(path).unwrap())
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The result, unless it takes ten seconds: then the test fails instead of hanging.
+pub(crate) fn watched<T: Send + 'static>(
+    what: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (tell, hear) = mpsc::channel();
+    thread::spawn(move || tell.send(run()));
+    hear.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{what} hangs or died"))
+}
+
+/// The promise is a tenth of a second; code that nobody optimised gets four.
+pub(crate) const QUICK: Duration =
+    Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 100 });
+
+/// The shortest of a few runs: other programs on the machine only ever make it longer.
+#[expect(clippy::disallowed_methods, reason = "a promise about time is measured in time")]
+pub(crate) fn shortest(most: Duration, mut run: impl FnMut()) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        run();
+        best = best.min(began.elapsed());
+        if best < most {
+            break;
+        }
+    }
+    best
+}
+
+/// The public files beside the checkout, or a loud line.
+pub(crate) fn corpus() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let corpus = root.parent()?.join("shared/corpus");
+    if corpus.is_dir() {
+        return Some(corpus);
+    }
+    eprintln!("SKIPPED: no public files at {}: nothing is proved here", corpus.display());
+    None
+}
+
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+/// Numbers that look random and are the same every time.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % (sides.max(1) as u64)).unwrap()
+    }
+}

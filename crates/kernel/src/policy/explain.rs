@@ -1,0 +1,99 @@
+//! Why a call would be allowed, asked or denied, for people who write rules. The verdict is the
+//! judge's own; what is said about each part is only how it came to it.
+
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pattern::Fit;
+use super::subject::Heard;
+use super::{Names, Ruling, by_mode, by_rules, is_for};
+use crate::{PolicyMode, Rule, RuleKind, Subjects, ToolSpec};
+
+/// A call that nobody has made yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub rules: &'a [Rule],
+    pub mode: PolicyMode,
+    /// The definition's name of the agent that would make it.
+    pub agent: &'a str,
+    pub tool: &'a ToolSpec,
+    pub arguments: &'a Value,
+    pub subjects: Option<&'a Subjects>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    pub verdict: RuleKind,
+    /// What decided, in words.
+    pub because: String,
+    /// Every command and file that the call is about.
+    pub parts: Vec<Considered>,
+    /// Why nobody can tell what it does, if so.
+    pub opaque: Option<String>,
+}
+
+/// One part and the strictest rule that speaks of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Considered {
+    pub part: String,
+    pub verdict: Option<RuleKind>,
+    /// As it was written.
+    pub rule: Option<String>,
+}
+
+/// Judges by rules and mode. Ceilings and grants belong to agents that live.
+#[must_use]
+pub fn explain(question: &Question) -> Explanation {
+    let Question { rules, mode, agent, tool, arguments, subjects } = *question;
+    let heard = Heard::new(tool.class, tool.subject.as_deref(), arguments, subjects);
+    let names = Names(Vec::from([tool.name.as_str()]));
+    let ruled = by_rules(rules, agent, &names, &heard);
+    let by_rule = ruled.is_some();
+    let ruling = ruled.unwrap_or_else(|| by_mode(mode, &tool.name, tool.class, &heard));
+    let (verdict, because) = match ruling {
+        Ruling::Allow if by_rule => (RuleKind::Allow, "every part is allowed by a rule".to_owned()),
+        Ruling::Allow => (RuleKind::Allow, "the mode lets it run, and no rule speaks".to_owned()),
+        Ruling::Ask(why) => (RuleKind::Ask, why),
+        Ruling::Deny(why) | Ruling::Unknown(why) => (RuleKind::Deny, why),
+    };
+    let mine: Vec<&Rule> = rules.iter().filter(|rule| is_for(rule, agent, &names)).collect();
+    let parts: Vec<Considered> =
+        heard.parts.iter().map(|part| consider(&mine, &heard, part)).collect();
+    let because = match parts.iter().find(|part| part.verdict.is_none()) {
+        Some(part) if verdict == RuleKind::Ask && !by_rule && heard.opaque.is_none() => {
+            alloc::format!("{because}: no rule allows {:?}", part.part)
+        }
+        Some(_) | None => because,
+    };
+    Explanation { verdict, because, parts, opaque: heard.opaque }
+}
+
+fn consider(rules: &[&Rule], heard: &Heard, part: &str) -> Considered {
+    let mut strictest: Option<(RuleKind, &Rule)> = None;
+    for rule in rules {
+        let kind = match (&rule.pattern, rule.kind) {
+            (None, kind) => kind,
+            (Some(pattern), RuleKind::Allow) => {
+                let sure = heard.opaque.is_none() && heard.admits(pattern, part);
+                if !sure {
+                    continue;
+                }
+                RuleKind::Allow
+            }
+            (Some(pattern), kind) => match heard.part_meets(pattern, part) {
+                Fit::No => continue,
+                Fit::Maybe => RuleKind::Ask,
+                Fit::Yes => kind,
+            },
+        };
+        if strictest.is_none_or(|(so_far, _)| kind > so_far) {
+            strictest = Some((kind, rule));
+        }
+    }
+    let (verdict, rule) = strictest.unzip();
+    let rule = rule.map(|rule| alloc::format!("{rule}"));
+    Considered { part: part.to_owned(), verdict, rule }
+}

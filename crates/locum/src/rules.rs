@@ -1,0 +1,73 @@
+//! `locum rules test`: what a command would really run, which rule speaks about each part of it,
+//! and what the judge would say. Nothing is run.
+
+use locum_kernel::{Explanation, PolicyMode, Question, RuleKind, explain};
+use locum_runtime::rules::{USUAL, arguments, usual};
+use locum_runtime::subjects::subjects;
+use serde_json::json;
+
+use crate::complaint::Complaint;
+use crate::flags::{Rules, RulesAct, RulesTest};
+use crate::look::text::clean;
+use crate::print;
+
+/// It would not run without a person.
+const NOT_FREE: u8 = 3;
+
+pub(crate) fn obey(rules: &Rules) -> Result<u8, Complaint> {
+    match &rules.act {
+        RulesAct::Test(test) => try_out(test),
+    }
+}
+
+fn try_out(test: &RulesTest) -> Result<u8, Complaint> {
+    let tool = usual(&test.tool).ok_or_else(|| Complaint::no_such_tool(&test.tool, USUAL))?;
+    let rules = test.rules();
+    let mode = test.mode.map_or(PolicyMode::Ask, Into::into);
+    let arguments = arguments(&tool, &test.subject);
+    let subjects = subjects(&tool, &arguments);
+    let found = explain(&Question {
+        rules: &rules,
+        mode,
+        agent: &test.agent,
+        tool: &tool,
+        arguments: &arguments,
+        subjects: subjects.as_ref(),
+    });
+    if test.json {
+        print::line(&in_json(&found));
+    } else {
+        for line in in_words(&found) {
+            print::line(&line);
+        }
+    }
+    Ok(if found.verdict == RuleKind::Allow { 0 } else { NOT_FREE })
+}
+
+fn in_json(found: &Explanation) -> String {
+    json!({
+        "verdict": found.verdict.word(),
+        "because": found.because,
+        "opaque": found.opaque,
+        "parts": found.parts,
+    })
+    .to_string()
+}
+
+fn in_words(found: &Explanation) -> Vec<String> {
+    let width = found.parts.iter().map(|part| clean(&part.part).chars().count()).max();
+    let width = width.unwrap_or_default().min(60);
+    let mut lines = vec![format!("{}: {}", found.verdict.word(), clean(&found.because))];
+    if let Some(why) = &found.opaque {
+        lines.push(format!("  {}", clean(why)));
+    }
+    for part in &found.parts {
+        let rule = part.rule.as_ref().map_or("no rule speaks of it", String::as_str);
+        let unsure = match (part.verdict, rule.starts_with("deny ")) {
+            (Some(RuleKind::Ask), true) => " (cannot be told)",
+            _ => "",
+        };
+        lines.push(format!("  {:width$}   {}{unsure}", clean(&part.part), clean(rule)));
+    }
+    lines
+}

@@ -1,0 +1,228 @@
+//! Stand-ins: a place that does not exist cannot be mounted over, so while a command runs an
+//! empty folder or a small file stands there, and goes when the last command that needs it ends.
+//!
+//! Commands share a workspace, so a stand-in is locked by everyone who needs it; whoever can
+//! lock it alone is the last and removes it. One left behind by a process that was killed is
+//! known by its impossible date, and taken over.
+
+use std::fs::{self, File, FileTimes, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::walls::{NoWalls, StandIn};
+
+/// Somebody may remove what another is about to lock; each try settles one such meeting.
+const TRIES: u32 = 100;
+
+/// One second into 1970: no file of anybody's is from then.
+fn mark() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1)
+}
+
+/// A stand-in that a plan asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) path: PathBuf,
+    pub(crate) stand_in: StandIn,
+}
+
+/// Keeps stand-ins in place until it is dropped.
+#[derive(Debug, Default)]
+pub struct Hold {
+    held: Vec<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    file: File,
+    want: Want,
+}
+
+impl Hold {
+    pub(crate) fn take(wants: &[Want]) -> Result<Self, NoWalls> {
+        let mut hold = Self::default();
+        for want in wants {
+            let failed = |source| NoWalls::Path { path: want.path.clone(), source };
+            // Held already: two guards below the same absent folder.
+            if hold.held.iter().any(|held| held.want.path == want.path) {
+                continue;
+            }
+            if let Some(file) = stand(want).map_err(failed)? {
+                hold.held.push(Held { file, want: want.clone() });
+            }
+        }
+        Ok(hold)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        for Held { file, want } in self.held.drain(..) {
+            // What cannot be removed stays, which is untidy and no danger.
+            let _ = clear(&file, &want);
+        }
+    }
+}
+
+/// None: something real appeared there meanwhile, and is guarded as it is.
+fn stand(want: &Want) -> io::Result<Option<File>> {
+    for _ in 0..TRIES {
+        let made = match want.stand_in {
+            StandIn::Folder => fs::create_dir(&want.path),
+            StandIn::File(text) => write(&want.path, text),
+        };
+        match made {
+            Ok(()) => File::open(&want.path)?.set_times(FileTimes::new().set_modified(mark()))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let file = match File::open(&want.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        match fits(want) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        }
+        file.lock_shared()?;
+        if still_there(&file, &want.path) {
+            return Ok(Some(file));
+        }
+    }
+    Err(io::Error::other("others keep removing it"))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn clear(file: &File, want: &Want) -> io::Result<()> {
+    file.unlock()?;
+    if file.try_lock().is_err() || !still_there(file, &want.path) {
+        return Ok(());
+    }
+    // Not from that second: somebody's own, which only happens to look like a stand-in.
+    if file.metadata()?.modified()? != mark() || !fits(want)? {
+        return Ok(());
+    }
+    match want.stand_in {
+        StandIn::Folder => fs::remove_dir(&want.path),
+        StandIn::File(_) => fs::remove_file(&want.path),
+    }
+}
+
+/// By what it is and not by its date: one that is being made has no date yet, and must not lose
+/// its lock for that.
+fn fits(want: &Want) -> io::Result<bool> {
+    match want.stand_in {
+        StandIn::Folder => Ok(fs::read_dir(&want.path)?.next().is_none()),
+        StandIn::File(text) => {
+            let length = fs::metadata(&want.path)?.len();
+            Ok(length <= text.len() as u64 && text.as_bytes().starts_with(&fs::read(&want.path)?))
+        }
+    }
+}
+
+#[cfg(unix)]
+fn still_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same = |(a, b): (fs::Metadata, fs::Metadata)| a.ino() == b.ino() && a.dev() == b.dev();
+    file.metadata().ok().zip(fs::symlink_metadata(path).ok()).is_some_and(same)
+}
+
+/// Elsewhere there are no walls yet, and so no stand-ins.
+#[cfg(not(unix))]
+fn still_there(_: &File, _: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::{Hold, StandIn, Want};
+
+    fn place(name: &str) -> PathBuf {
+        let base = std::env::temp_dir().join(format!("locum-standin-{}", std::process::id()));
+        fs::create_dir_all(&base).expect("a folder");
+        base.join(name)
+    }
+
+    const KINDS: [(&str, StandIn); 3] =
+        [("folder", StandIn::Folder), ("empty", StandIn::File("")), ("text", StandIn::File(".\n"))];
+
+    #[test]
+    fn it_goes_with_the_last_who_needs_it() {
+        for (name, stand_in) in KINDS {
+            let path = place(&format!("last-{name}"));
+            let wants = [Want { path: path.clone(), stand_in }];
+            let first = Hold::take(&wants).expect("held");
+            let second = Hold::take(&wants).expect("held");
+            drop(first);
+            assert!(path.exists(), "{name}: the second still needs it");
+            drop(second);
+            assert!(!path.exists(), "{name}: nobody needs it");
+        }
+    }
+
+    #[test]
+    fn one_left_behind_by_a_killed_process_is_taken_over() {
+        for (name, stand_in) in KINDS {
+            let path = place(&format!("left-{name}"));
+            let wants = [Want { path: path.clone(), stand_in }];
+            // As if killed: nothing is cleared, but the lock is gone with the process.
+            let mut hold = Hold::take(&wants).expect("held");
+            hold.held.clear();
+            assert!(path.exists());
+            drop(Hold::take(&wants).expect("held"));
+            assert!(!path.exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_somebodys_own_stays() {
+        for (name, stand_in) in KINDS {
+            let path = place(&format!("own-{name}"));
+            match stand_in {
+                StandIn::Folder => fs::create_dir(&path).expect("made"),
+                StandIn::File(text) => fs::write(&path, text).expect("made"),
+            }
+            drop(Hold::take(&[Want { path: path.clone(), stand_in }]).expect("held"));
+            assert!(path.exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_filled_meanwhile_stays() {
+        let path = place("filled");
+        let want = Want { path: path.clone(), stand_in: StandIn::Folder };
+        let hold = Hold::take(&[want]).expect("held");
+        fs::write(path.join("HEAD"), "x").expect("filled");
+        drop(hold);
+        assert!(path.join("HEAD").exists());
+    }
+
+    #[test]
+    fn many_at_once_never_lose_it() {
+        let path = place("many");
+        let wants = [Want { path: path.clone(), stand_in: StandIn::Folder }];
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let hold = Hold::take(&wants).expect("held");
+                        assert!(path.is_dir(), "held and not there");
+                        drop(hold);
+                    }
+                });
+            }
+        });
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,166 @@
+//! Attacks on the walls, each through the real path, as root and as an ordinary person, with
+//! every builder this machine has; and the ordinary work that walls must not hinder.
+//!
+//! This program is started by itself in three roles: as the test, as the same test of another
+//! user, and as the wall.
+
+#![expect(clippy::print_stdout, reason = "a test without a harness reports by itself")]
+
+mod scene;
+mod table;
+mod works;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use locum_sandbox::{Builder, NoWalls, Survey, Walls};
+use scene::{Scene, Way};
+use table::{Attack, Flag};
+
+/// Nobody, who owns nothing.
+const USER: &str = "65534";
+
+/// Where the other user finds a folder and a copy of this program.
+const HANDED: &str = "LOCUM_WALLS_BASE";
+
+fn main() -> ExitCode {
+    if let Some(code) = locum_sandbox::wall(env::args_os()) {
+        return code;
+    }
+    if env::args().any(|arg| arg == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(base) = env::var_os(HANDED) {
+        return verdict(suite(Path::new(&base), "user"));
+    }
+    install();
+    let root = rustix::process::getuid().is_root();
+    let base = if root { PathBuf::from("/var") } else { env!("CARGO_TARGET_TMPDIR").into() };
+    let base = base.join(format!("locum-walls-{}", std::process::id()));
+    let mut faults = prepare(&base, "own", |base| suite(base, if root { "root" } else { "user" }));
+    if root {
+        faults += prepare(&base, "nobody", as_other);
+    } else {
+        println!("SKIPPED: not root, so nothing was tried as root");
+    }
+    let _ = fs::remove_dir_all(&base);
+    verdict(faults)
+}
+
+fn verdict(faults: usize) -> ExitCode {
+    println!("{faults} faults");
+    if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Half of this is about bubblewrap, so it is fetched where that is possible.
+fn install() {
+    if Command::new("bwrap").arg("--version").output().is_err() {
+        let _ = Command::new("apt-get").args(["install", "-y", "bubblewrap"]).output();
+    }
+}
+
+fn prepare(base: &Path, name: &str, play: impl Fn(&Path) -> usize) -> usize {
+    let base = base.join(name);
+    fs::create_dir_all(&base).expect("a folder to play in");
+    let program = env::current_exe().expect("our own path");
+    fs::copy(program, base.join("wall")).expect("a copy of ourselves");
+    let faults = play(&base);
+    let _ = fs::remove_dir_all(&base);
+    faults
+}
+
+fn as_other(base: &Path) -> usize {
+    for path in [base, &base.join("wall")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("readable");
+        let owner = Some(USER.parse().expect("a number"));
+        std::os::unix::fs::chown(path, owner, owner).expect("given away");
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).arg(base.join("wall"));
+    let status = command.args(env::args_os().skip(1)).env(HANDED, base).status();
+    usize::from(!status.expect("setpriv starts").success())
+}
+
+fn suite(base: &Path, user: &str) -> usize {
+    let survey = Survey::take(&base.join("wall"));
+    println!("{user}: {}", survey.lines().join("; "));
+    if !matches!(survey.builders.first(), Some(Builder::Bubblewrap(_))) {
+        println!("SKIPPED: no bubblewrap here: {:?}", survey.trouble);
+    }
+    let attacks = table::read();
+    let mut faults = 0;
+    for builder in &survey.builders {
+        let survey = Survey { builders: vec![builder.clone()], ..survey.clone() };
+        let scene = Scene::new(base);
+        faults += refused(&scene, &survey);
+        for way in [Way::Writing, Way::Reading] {
+            faults += play(&scene, &attacks, &survey, way, user);
+        }
+        faults += works::play(&scene, &survey);
+    }
+    faults + live(&Scene::new(base), &attacks, user)
+}
+
+/// Every attack with walls: none may do anything.
+fn play(scene: &Scene, attacks: &[Attack], survey: &Survey, way: Way, user: &str) -> usize {
+    let builder = survey.builder().expect("one is there").clone();
+    let bare = builder == Builder::Landlock;
+    let skip = |flag: Flag| match flag {
+        Flag::Guard | Flag::Apart => bare,
+        Flag::Walled => false,
+    };
+    let (mut played, mut faults) = (0, 0);
+    for attack in wanted(attacks).filter(|attack| !attack.flags.iter().any(|flag| skip(*flag))) {
+        played += 1;
+        let harm = scene.attack(attack, Some(survey), way);
+        if !harm.is_empty() {
+            faults += 1;
+            println!("ESCAPE {user} {builder:?} {way:?} {}: {}", attack.name, harm.join("; "));
+        }
+    }
+    println!("{user} {builder:?} {way:?}: {played} attacks, {faults} escapes");
+    faults
+}
+
+/// The same attacks without walls: an attack that never does anything proves nothing.
+fn live(scene: &Scene, attacks: &[Attack], user: &str) -> usize {
+    let harmless = |attack: &&Attack| !attack.flags.contains(&Flag::Walled);
+    let mut dead = Vec::new();
+    let mut played = 0;
+    for attack in wanted(attacks).filter(harmless) {
+        played += 1;
+        if scene.attack(attack, None, Way::Writing).is_empty() {
+            dead.push(attack.name);
+        }
+    }
+    let alive = played - dead.len();
+    println!("{user} without walls: {played} attacks, {alive} do harm; not: {}", dead.join(" "));
+    // A quarter may be beyond this user or this machine (no bus, no display, no rights).
+    usize::from(alive * 4 < played * 3 && played > 9)
+}
+
+/// All, or those whose names begin with an argument.
+fn wanted(attacks: &[Attack]) -> impl Iterator<Item = &Attack> {
+    let words: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    attacks.iter().filter(move |attack| {
+        words.is_empty() || words.iter().any(|word| attack.name.starts_with(word.as_str()))
+    })
+}
+
+/// Landlock alone cannot keep a place in a workspace, and must say so instead of trying.
+fn refused(scene: &Scene, survey: &Survey) -> usize {
+    let program = ["true".into()];
+    let walls = Walls { guards: scene.guards(), ..Walls::around(scene.workspace()) };
+    let enclosed = locum_sandbox::enclose(&walls, survey, &program, &scene.workspace());
+    let bare = survey.builders == [Builder::Landlock];
+    match enclosed {
+        Err(NoWalls::Unguarded { .. }) if bare => 0,
+        Ok(_) if !bare => 0,
+        other => {
+            println!("FAULT: guards in the workspace with {:?}: {other:?}", survey.builders);
+            1
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! `exec` and `process`: commands behind walls, and what they leave running.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use locum_kernel::{AgentId, Class, Deed, Errand, Output, ToolSpec};
+use locum_process::{
+    Command, Exit, Hold as Held, Id, Io, Keeper, Processes, Progress, Ran, Report, Start,
+};
+use locum_runtime::live::Live;
+use locum_runtime::provider::Task;
+use locum_runtime::tool::Toolbox;
+use locum_sandbox::{Enclosed, Hold, Network, Survey, Terminal, Walls, Writes};
+use serde_json::Value;
+
+use crate::files::cut;
+use crate::process;
+use crate::{Place, is_set, number, text};
+
+/// Longest a command may take if nothing else is said, in the foreground and the background.
+const TIMEOUT: Duration = Duration::from_mins(30);
+const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+/// A terminal as wide as most.
+const ROWS: u16 = 40;
+const COLS: u16 = 120;
+
+/// How this program is started again, by whom, is said where the program begins.
+pub const KEEP: &str = "__keep";
+
+#[derive(Debug)]
+pub struct Exec(Arc<Room>);
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Room {
+    place: Place,
+    pub(crate) processes: Processes,
+    survey: OnceLock<Survey>,
+    /// Why there are no walls on this machine; a person is asked for every command then.
+    bare: Option<String>,
+    /// What stands in for absent places while a command that went to the background runs.
+    holds: Mutex<BTreeMap<Id, Hold>>,
+}
+
+impl Exec {
+    #[must_use]
+    pub fn new(place: Place) -> Exec {
+        let survey = OnceLock::new();
+        let bare = match known(&place.data) {
+            Known::Walls => None,
+            Known::Bare(why) => Some(why),
+            Known::Nothing => {
+                let found = survey.get_or_init(take).builder().err().map(|why| why.to_string());
+                remember(&place.data, found.as_deref());
+                found
+            }
+        };
+        let processes = Processes::new(Keeper::of_this_program(KEEP));
+        Exec(Arc::new(Room { place, processes, survey, bare, holds: Mutex::default() }))
+    }
+
+    /// Why commands run without walls here, if they do.
+    #[must_use]
+    pub fn bare(&self) -> Option<&str> {
+        self.0.bare.as_deref()
+    }
+}
+
+fn take() -> Survey {
+    // Once in its way this is the program that runs, whatever is at its path by now.
+    Survey::take(Path::new("/proc/self/exe"))
+}
+
+/// What was found on this machine before, as long as nothing it depends on has changed: trying
+/// out walls takes longer than all the rest of a start.
+fn known(data: &Path) -> Known {
+    let text = fs::read_to_string(data.join("walls")).unwrap_or_default();
+    match text.strip_prefix(&machine()) {
+        Some(rest) => {
+            rest.strip_prefix("none ").map_or(Known::Walls, |why| Known::Bare(why.to_owned()))
+        }
+        None => Known::Nothing,
+    }
+}
+
+enum Known {
+    Nothing,
+    Walls,
+    /// There are none, for this reason.
+    Bare(String),
+}
+
+fn remember(data: &Path, bare: Option<&str>) {
+    let said = bare.map_or_else(|| "there".to_owned(), |why| format!("none {why}"));
+    // Nothing depends on it but a little time.
+    let _ = fs::write(data.join("walls"), format!("{}{said}", machine()));
+}
+
+/// What walls depend on: the system, whether bubblewrap is there, who we are.
+fn machine() -> String {
+    let system = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let wraps = std::env::split_paths(&path).any(|folder| folder.join("bwrap").is_file());
+    let who = fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it));
+    let who = who.unwrap_or_default();
+    format!("{} {} {wraps} {who}\n", system.trim(), boot.trim())
+}
+
+impl Toolbox for Exec {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let caution = self.0.bare.clone();
+        let exec = ToolSpec { caution, ..ToolSpec::new("exec", Class::Exec, Some("command")) };
+        vec![exec, ToolSpec::new("process", Class::Exec, Some("action"))]
+    }
+
+    fn run(&self, errand: Errand, live: Live) -> Task<Output> {
+        let room = Arc::clone(&self.0);
+        Box::pin(async move {
+            match errand.tool.as_str() {
+                "process" => process::run(&room, &errand).await,
+                _ => room.exec(errand, live).await,
+            }
+        })
+    }
+
+    fn ended(&self, agent: AgentId) {
+        // All that was its own is killed at once, whether or not anybody waits.
+        drop(self.0.processes.end_owner(&agent.to_string()));
+    }
+}
+
+impl Room {
+    async fn exec(self: Arc<Self>, errand: Errand, live: Live) -> Output {
+        let room = Arc::clone(&self);
+        let prepared = tokio::task::spawn_blocking(move || {
+            let prepared = room.prepare(&errand);
+            (errand, prepared)
+        });
+        let (errand, prepared) = match prepared.await {
+            Ok((errand, Ok(prepared))) => (errand, prepared),
+            Ok((_, Err(why))) => return Output::error(why),
+            Err(error) => return Output::error(format!("exec failed: {error}")),
+        };
+        let Prepared { command, hold } = prepared;
+        let call = errand.call;
+        let told = |it: &Progress| live.output(call, it.bytes, &it.tail);
+        let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
+        self.let_go();
+        match ran {
+            Ok(Ran::Ended(report)) => {
+                drop(hold);
+                let command = text(&errand.arguments, "command").unwrap_or_default();
+                self.told(command, &report)
+            }
+            Ok(Ran::Backgrounded { id, so_far }) => {
+                self.holds.lock().unwrap_or_else(PoisonError::into_inner).insert(id, hold);
+                let next = format!("{{\"action\": \"wait\", \"id\": \"{id}\"}}");
+                Output::ok(format!("{so_far}\n[goes on in the background as {id}: process {next}]"))
+            }
+            Err(error) => Output::error(error.to_string()),
+        }
+    }
+
+    fn prepare(&self, errand: &Errand) -> Result<Prepared, String> {
+        let line = text(&errand.arguments, "command").filter(|line| !line.trim().is_empty());
+        let line = line.ok_or("exec needs a `command`")?;
+        let cwd = self.folder(text(&errand.arguments, "cwd").unwrap_or_default())?;
+        let output = self.place.output();
+        fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+        let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+        let argv: Vec<OsString> = vec![shell.into(), "-c".into(), line.into()];
+        let tty = is_set(&errand.arguments, "tty");
+        let walls = self.walls(errand, tty);
+        let Enclosed { argv, env, hold } = if self.bare.is_some() {
+            // A person has agreed, or this would not run.
+            let env = locum_sandbox::environment(&walls.granted);
+            Enclosed { argv, env, hold: Hold::default() }
+        } else {
+            let survey = self.survey.get_or_init(take);
+            let enclosed = locum_sandbox::enclose(&walls, survey, &argv, &cwd);
+            enclosed.map_err(|why| format!("not run: {why}"))?
+        };
+        let io = if tty { Io::Terminal { rows: ROWS, cols: COLS } } else { Io::Pipes };
+        let background = is_set(&errand.arguments, "background");
+        let timeout = number(&errand.arguments, "timeout_s").map(Duration::from_secs);
+        let command = Command {
+            env,
+            io,
+            start: if background { Start::Background } else { Start::Foreground },
+            input: if background {
+                locum_process::Input::Open
+            } else {
+                locum_process::Input::Nothing
+            },
+            timeout: Some(timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX)),
+            // The walls have a world of their own; two of them would only hide things.
+            hold: if self.bare.is_some() { Held::Auto } else { Held::Tree },
+            ..Command::new(argv, cwd, output)
+        };
+        Ok(Prepared { command, hold })
+    }
+
+    /// An agent that may not write has commands that cannot; one without network likewise.
+    fn walls(&self, errand: &Errand, tty: bool) -> Walls {
+        let may = |class: Class| errand.may.contains(&class);
+        let workspace = &self.place.workspace;
+        let mut walls =
+            if may(Class::Write) { Walls::around(workspace) } else { Walls::read_only(workspace) };
+        if may(Class::Network) && is_set(&errand.arguments, "network") {
+            walls.network = Network::On;
+        }
+        debug_assert!(may(Class::Write) || walls.writes == Writes::Nowhere);
+        walls.guards = self.place.guards();
+        walls.terminal = if tty { Terminal::Given } else { Terminal::Detached };
+        walls
+    }
+
+    fn folder(&self, named: &str) -> Result<PathBuf, String> {
+        let folder = self.place.workspace.join(named);
+        let real = folder.canonicalize().map_err(|error| format!("{named}: {error}"))?;
+        let root = self.place.workspace.canonicalize();
+        let root = root.map_err(|error| format!("the workspace: {error}"))?;
+        if real.starts_with(root) {
+            Ok(real)
+        } else {
+            Err(format!("{named} is outside the workspace"))
+        }
+    }
+
+    pub(crate) fn told(&self, line: &str, report: &Report) -> Output {
+        let exit = match report.exit {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+            Exit::TimedOut | Exit::Killed | Exit::TooManyProcesses | Exit::Lost => -1,
+        };
+        let mut output = cut(&self.place.spills(), whole(report));
+        if report.exit != Exit::Code(0) {
+            output.text = format!("{}\n[{}]", output.text.trim_end(), report.exit);
+            output.is_error = true;
+        }
+        if report.left_behind > 0 {
+            let left = report.left_behind;
+            output.text = format!("{}\n[{left} processes it left were ended]", output.text);
+        }
+        output.deeds.push(Deed::Ran { argv: line.to_owned(), exit });
+        output
+    }
+
+    /// Stand-ins of commands that have ended.
+    fn let_go(&self) {
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        holds.retain(|id, _| self.processes.log(*id, 0, 0).is_ok_and(|log| log.exit.is_none()));
+    }
+}
+
+struct Prepared {
+    command: Command,
+    hold: Hold,
+}
+
+/// All of what a command said, if it is somewhere; the file it was in is not needed any more.
+fn whole(report: &Report) -> String {
+    let Some(spill) = &report.output.spill else { return report.output.to_string() };
+    let whole = fs::read(&spill.path);
+    let _ = fs::remove_file(&spill.path);
+    match whole {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            match &spill.trouble {
+                Some(why) => format!("{text}\n[{why}]\n{}", report.output.tail),
+                None => text,
+            }
+        }
+        Err(_) => report.output.to_string(),
+    }
+}
+
+/// What a model gets of a value it sent.
+pub(crate) fn shown(value: Option<&Value>) -> String {
+    value.map(Value::to_string).unwrap_or_default()
+}

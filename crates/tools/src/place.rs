@@ -1,0 +1,67 @@
+//! Where the tools of one session work, and what is kept from them.
+
+use std::path::{Path, PathBuf};
+
+use locum_files::{Access, Bar, Error, Roots};
+use locum_sandbox::{Guard, Keep, StandIn, credentials, repository};
+
+/// One session's place in the world.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub session: String,
+    pub workspace: PathBuf,
+    /// Ours: journals, memory, what was too long to be shown. Nobody reads it but through us.
+    pub data: PathBuf,
+    /// The user's configuration, which says where keys are.
+    pub config: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+}
+
+impl Place {
+    /// Where long results are kept.
+    pub(crate) fn spills(&self) -> PathBuf {
+        self.data.join("spills")
+    }
+
+    /// Where commands write what is too long for memory.
+    pub(crate) fn output(&self) -> PathBuf {
+        self.data.join("output")
+    }
+
+    pub(crate) fn roots(&self) -> Result<Roots, Error> {
+        let mut roots = Roots::new(&self.workspace, Access::Writable)?;
+        for path in self.hidden() {
+            roots = roots.protect(path, Bar::Everything);
+        }
+        for name in DEFINITIONS {
+            roots = roots.protect(Path::new(name), Bar::Writing);
+        }
+        Ok(roots)
+    }
+
+    /// What commands are kept from behind their walls.
+    pub(crate) fn guards(&self) -> Vec<Guard> {
+        let hidden = self.hidden().map(|path| Guard {
+            path: path.to_owned(),
+            keep: Keep::Hidden,
+            absent: StandIn::Folder,
+        });
+        // Only where they are: what makes agents is read again when it changes.
+        let made_of = DEFINITIONS.iter().map(|name| self.workspace.join(name));
+        let made_of = made_of.filter(|path| path.exists()).map(|path| Guard {
+            path,
+            keep: Keep::Frozen,
+            absent: StandIn::Folder,
+        });
+        let home = self.home.iter().flat_map(|home| credentials(home));
+        hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
+    }
+
+    fn hidden(&self) -> impl Iterator<Item = &Path> {
+        let config = self.config.as_deref().and_then(Path::parent);
+        [Some(self.data.as_path()), config].into_iter().flatten()
+    }
+}
+
+/// What agents are made of. An agent that could write here would write itself.
+const DEFINITIONS: [&str; 4] = [".locum", ".claude", ".agents", ".goose"];

@@ -1,0 +1,90 @@
+//! `process`: what an agent does with commands that go on in the background.
+
+use std::time::Duration;
+
+use locum_kernel::{Errand, Output};
+use locum_process::{Error, Id, Ran, Row};
+use serde_json::Value;
+
+use crate::exec::{Room, shown};
+use crate::{number, text};
+
+/// `wait` without a timeout, and the longest one: an agent that waits cannot be spoken to.
+const WAIT: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_mins(10);
+const LOG_BYTES: usize = 16 << 10;
+
+pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
+    let arguments = &errand.arguments;
+    let owner = errand.agent.to_string();
+    let action = text(arguments, "action").unwrap_or_default();
+    if action == "list" {
+        let rows = room.processes.list(&owner);
+        return Output::ok(if rows.is_empty() { "none".to_owned() } else { table(&rows) });
+    }
+    let id = match own(room, &owner, arguments) {
+        Ok(id) => id,
+        Err(why) => return Output::error(why),
+    };
+    let done = match action {
+        "log" => log(room, id, arguments),
+        "write" => write(room, id, arguments).await,
+        "wait" => wait(room, id, arguments).await,
+        "kill" => room.processes.kill(id).await.map(|report| room.told(&id.to_string(), &report)),
+        other => {
+            let words = "list, log, write, wait or kill";
+            return Output::error(format!("process does not know {other:?}: it is {words}"));
+        }
+    };
+    done.unwrap_or_else(|error| Output::error(error.to_string()))
+}
+
+/// The one that is meant, if it is the agent's own.
+fn own(room: &Room, owner: &str, arguments: &Value) -> Result<Id, String> {
+    let named = text(arguments, "id");
+    let named =
+        named.ok_or_else(|| format!("which one? `id` is {}", shown(arguments.get("id"))))?;
+    let id: Id = named.parse().map_err(|error: Error| error.to_string())?;
+    let rows = room.processes.list(owner);
+    let known = rows.iter().any(|row| row.id == id);
+    if known { Ok(id) } else { Err(format!("there is no process {id} of yours; process list")) }
+}
+
+fn log(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {
+    let limit = number(arguments, "limit").and_then(|it| usize::try_from(it).ok());
+    let end = room.processes.log(id, 0, 0)?.bytes;
+    let newest = end.saturating_sub(LOG_BYTES as u64);
+    let from = number(arguments, "offset").unwrap_or(newest);
+    let log = room.processes.log(id, from, limit.unwrap_or(LOG_BYTES))?;
+    let state = log.exit.map_or_else(|| "running".to_owned(), |exit| exit.to_string());
+    let part = format!("[{id} {state}; bytes {} to {} of {}]", log.from, log.next, log.bytes);
+    Ok(Output::ok(format!("{}\n{part}", log.text.trim_end())))
+}
+
+async fn write(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {
+    let Some(input) = text(arguments, "input") else {
+        room.processes.close_input(id).await?;
+        return Ok(Output::ok("its input is closed"));
+    };
+    room.processes.write(id, input.as_bytes()).await?;
+    Ok(Output::ok(format!("written: {} bytes", input.len())))
+}
+
+async fn wait(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {
+    let longest = number(arguments, "timeout_s").map_or(WAIT, Duration::from_secs);
+    match room.processes.wait(id, longest.min(WAIT_MAX)).await? {
+        Ran::Ended(report) => Ok(room.told(&id.to_string(), &report)),
+        Ran::Backgrounded { so_far, .. } => Ok(Output::ok(format!("{so_far}\n[{id} still runs]"))),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let row = |row: &Row| {
+        let state = row.exit.map_or_else(|| "running".to_owned(), |exit| exit.to_string());
+        let argv: Vec<String> =
+            row.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let line = argv.last().cloned().unwrap_or_default();
+        format!("{} {state}, {} s, {} bytes: {line}", row.id, row.ms / 1_000, row.bytes)
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
+}
