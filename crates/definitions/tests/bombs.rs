@@ -27,12 +27,13 @@ fn recipe(more: &str) -> String {
 }
 
 fn aliases() -> String {
-    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
-    for level in 1..12 {
+    let level = |level: usize| {
         let one = format!("*a{}, ", level - 1);
-        text += &format!("a{level}: &a{level} [{}x]\n", one.repeat(9));
-    }
-    recipe(&text)
+        format!("a{level}: &a{level} [{}x]", one.repeat(9))
+    };
+    let first = "a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned();
+    let lines: Vec<String> = [first].into_iter().chain((1..12).map(level)).collect();
+    recipe(&lines.join("\n"))
 }
 
 #[test]
@@ -41,7 +42,8 @@ fn texts() {
     let nested = |open: &str, close: &str, depth: usize| {
         recipe(&format!("settings: {}{}", open.repeat(depth), close.repeat(depth)))
     };
-    let blocks: String = (0..200).map(|depth| format!("{}- \n", " ".repeat(depth))).collect();
+    let blocks: Vec<String> = (0..200).map(|depth| format!("{}- ", " ".repeat(depth))).collect();
+    let blocks = blocks.join("\n");
     let includes = recipe("instructions: \"{% include 'self.yaml' %}\"");
     let many =
         |count: usize, line: &dyn Fn(usize) -> String| -> String { (0..count).map(line).collect() };

@@ -26,8 +26,6 @@ fn world() -> Vec<ToolSpec> {
         ("tracker__close", Class::Network),
     ];
     let spec = |(name, class): (&str, Class)| ToolSpec {
-        caution: None,
-        identity: None,
         name: name.into(),
         class,
         idempotent: false,
@@ -90,9 +88,12 @@ fn agents() {
     }
 }
 
+/// What a rule says: kind, tool, pattern.
+type Said<'a> = (RuleKind, &'a str, Option<&'a str>);
+
 #[test]
 fn rules() {
-    let cases: [(&str, &[(RuleKind, &str, Option<&str>)]); 6] = [
+    let cases: [(&str, &[Said]); 6] = [
         ("color: red", &[]),
         ("tools: Bash(git diff:*), Read", &[(RuleKind::Ask, "exec", None)]),
         ("disallowedTools: Bash(rm:*)", &[(RuleKind::Deny, "exec", Some("rm *"))]),
@@ -105,7 +106,7 @@ fn rules() {
     ];
     for (more, expected) in cases {
         let mapped = agent(more);
-        let found: Vec<(RuleKind, &str, Option<&str>)> = mapped
+        let found: Vec<Said> = mapped
             .rules
             .iter()
             .map(|rule| (rule.kind, rule.tool.as_str(), rule.pattern.as_deref()))

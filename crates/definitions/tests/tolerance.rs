@@ -190,7 +190,8 @@ fn missing_and_unknown_values() {
     let text = "title: t\ndescription: d\nprompt: '{{ aa }}{{ bb }}{{ cc }}'\nparameters:\n\
                 - {key: aa, input_type: string, requirement: required, description: First}\n\
                 - {key: bb, input_type: string, requirement: required, description: Second}\n\
-                - {key: cc, input_type: string, requirement: optional, description: x, default: ''}\n";
+                - {key: cc, input_type: string, requirement: optional, description: x, \
+                default: ''}\n";
     let definition = read(Kind::Recipe, text).definition.unwrap();
     let problems = build(&definition, &Given::default()).unwrap_err();
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();

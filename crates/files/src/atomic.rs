@@ -44,7 +44,22 @@ pub(crate) fn put(
     before: Option<&Facts>,
     bytes: &[u8],
 ) -> Result<Facts, Failure> {
-    let mut draft = Draft::new(folder, name, before)?;
+    // A new file gets what everybody's new files get; a secret one is secret from the start.
+    let mode = Mode::from_raw_mode(before.map_or(0o666, |_| 0o600));
+    let draft = match Draft::nameless(folder, name, mode) {
+        Some(draft) => draft,
+        None => Draft::named(folder, name, mode)?,
+    };
+    put_draft(draft, name, before, bytes)
+}
+
+fn put_draft(
+    mut draft: Draft<'_>,
+    name: &OsStr,
+    before: Option<&Facts>,
+    bytes: &[u8],
+) -> Result<Facts, Failure> {
+    let folder = draft.folder;
     draft.file.write_all(bytes)?;
     if let Some(before) = before {
         keep_owner_and_mode(&draft.file, before)?;
@@ -82,19 +97,18 @@ impl Drop for Draft<'_> {
     }
 }
 
-impl Draft<'_> {
-    fn new<'a>(
-        folder: &'a OwnedFd,
-        name: &OsStr,
-        before: Option<&Facts>,
-    ) -> Result<Draft<'a>, Failure> {
+impl<'a> Draft<'a> {
+    /// None: this system or file system cannot.
+    fn nameless(folder: &'a OwnedFd, name: &OsStr, mode: Mode) -> Option<Draft<'a>> {
+        let file = nameless(folder, mode)?;
+        // Nobody else can have it, so this is only refused where there are no locks.
+        lock(&file).ok()?;
+        let (name, file) = (draft_name(name), File::from(file));
+        Some(Draft { folder, name, file, is_named: false })
+    }
+
+    fn named(folder: &'a OwnedFd, name: &OsStr, mode: Mode) -> Result<Draft<'a>, Failure> {
         let name = draft_name(name);
-        // A new file gets what everybody's new files get; a secret one is secret from the start.
-        let mode = Mode::from_raw_mode(before.map_or(0o666, |_| 0o600));
-        if let Some(file) = nameless(folder, mode) {
-            lock(&file)?;
-            return Ok(Draft { folder, name, file: File::from(file), is_named: false });
-        }
         let flags = DRAFT | OFlags::CREATE | OFlags::EXCL;
         let file = free(folder, &name, || openat(folder, &*name, flags, mode))?;
         lock(&file)?;
@@ -237,4 +251,95 @@ fn keep_owner_and_mode(file: &File, before: &Facts) -> Result<(), Failure> {
     }
     // Whoever may write a file may not thereby write a program that runs as somebody else.
     Ok(fchmod(file, Mode::from_raw_mode(before.mode & 0o777))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    struct Folder(PathBuf, OwnedFd);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("locum-files-atomic-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            let opened = OwnedFd::from(File::open(&path).unwrap());
+            Folder(path, opened)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort_unstable();
+            names
+        }
+
+        fn put(&self, is_nameless: Nameless, text: &str) -> Result<Facts, Failure> {
+            let name = OsStr::new("f");
+            let mode = Mode::from_raw_mode(0o600);
+            let before = look(&self.1, name).ok();
+            let draft = match is_nameless {
+                Nameless::Yes => Draft::nameless(&self.1, name, mode),
+                Nameless::No => Some(Draft::named(&self.1, name, mode)?),
+            };
+            // Where it cannot be, there is nothing to test.
+            let draft = draft.map_or_else(|| Draft::named(&self.1, name, mode), Ok)?;
+            put_draft(draft, name, before.as_ref(), text.as_bytes())
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    enum Nameless {
+        Yes,
+        No,
+    }
+
+    #[test]
+    fn both_ways_replace_and_leave_nothing() {
+        for way in [Nameless::Yes, Nameless::No] {
+            let folder = Folder::new("both");
+            for text in ["one", "two", ""] {
+                folder.put(way, text).unwrap();
+                assert_eq!(fs::read_to_string(folder.0.join("f")).unwrap(), text);
+                assert_eq!(folder.names(), ["f"]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_draft_is_respected_while_its_writer_lives() {
+        for way in [Nameless::Yes, Nameless::No] {
+            let folder = Folder::new("draft");
+            let beside = folder.0.join(draft_name(OsStr::new("f")));
+            let living = File::create(&beside).unwrap();
+            flock(&living, FlockOperation::LockExclusive).unwrap();
+            assert!(matches!(folder.put(way, "new"), Err(Failure::Busy)));
+            assert!(beside.exists() && !folder.0.join("f").exists());
+            drop(living);
+            folder.put(way, "new").unwrap();
+            assert_eq!(folder.names(), ["f"]);
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_draft_is_not_written() {
+        let folder = Folder::new("link");
+        fs::write(folder.0.join("other"), "other").unwrap();
+        let beside = folder.0.join(draft_name(OsStr::new("f")));
+        std::os::unix::fs::symlink("other", &beside).unwrap();
+        folder.put(Nameless::No, "new").unwrap();
+        assert_eq!(folder.names(), ["f", "other"]);
+        assert_eq!(fs::read_to_string(folder.0.join("other")).unwrap(), "other");
+    }
 }

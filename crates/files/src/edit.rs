@@ -2,6 +2,7 @@
 //! endings stay as they are.
 
 use crate::args::{Edit, Swap};
+use crate::binary;
 use crate::desk::{Answer, Desk};
 use crate::diff::{Change, ChangeKind, hex, unified};
 use crate::error::Error;
@@ -9,7 +10,6 @@ use crate::hint;
 use crate::read::WHOLE_BYTES_MAX;
 use crate::seen::Mark;
 use crate::text::{Ending, Misfit, Text};
-use crate::{binary, write};
 
 /// In one call.
 const SWAPS_MAX: usize = 1000;
@@ -21,13 +21,13 @@ impl Desk {
         let spot = self.roots.to_write(&args.path)?;
         let spot = self.with_hint(spot)?;
         let path = || spot.named.clone();
-        let write::Before { facts, bytes, mark } = self.before(reader, &spot)?;
-        let Some(bytes) = bytes else {
-            let (bytes, most) = (facts.size, WHOLE_BYTES_MAX);
+        let before = self.before(reader, &spot)?;
+        let Some(bytes) = before.bytes.as_deref() else {
+            let (bytes, most) = (before.facts.size, WHOLE_BYTES_MAX);
             return Err(Error::Large { path: path(), tool: "edit", bytes, most });
         };
-        let Some(old) = Text::decode(&bytes) else {
-            let what = binary::kind(&bytes).to_owned();
+        let Some(old) = Text::decode(bytes) else {
+            let what = binary::kind(bytes).to_owned();
             return Err(Error::NotText { path: path(), what });
         };
         let body = apply(&old, &args.edits).map_err(|why| Error::Edit { path: path(), why })?;
@@ -46,11 +46,11 @@ impl Desk {
             let (bytes, most) = (encoded.len() as u64, WHOLE_BYTES_MAX);
             return Err(Error::Large { path: path(), tool: "edit", bytes, most });
         }
-        self.put(reader, &spot, Some(&facts), &encoded)?;
+        self.put(reader, &spot, Some(&before.facts), &encoded)?;
         let said = spot.root.say(&spot.path);
         let diff = unified(&said, &old.body, &new.body);
         let text = format!("{said} edited\n{diff}");
-        let was = match mark {
+        let was = match before.mark {
             Mark::Content(digest) => Some(hex(&digest)),
             Mark::Stamp(_) => None,
         };

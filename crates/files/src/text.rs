@@ -154,6 +154,10 @@ fn latin1(body: &str) -> Result<Vec<u8>, char> {
 }
 
 fn ending(body: &str) -> Ending {
+    // Most texts have none, and finding that out is quick.
+    if !body.contains('\r') {
+        return Ending::Lf;
+    }
     let lf = body.matches('\n').count();
     let crlf = body.matches("\r\n").count();
     match crlf {

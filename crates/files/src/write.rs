@@ -1,6 +1,7 @@
 //! `write`: a whole file, new or in the place of one that was read. Folders on the way are made.
 
 use std::ffi::OsStr;
+use std::fs::File;
 
 use rustix::fs::{Mode, fsync, mkdirat, openat};
 use rustix::io::Errno;
@@ -25,6 +26,8 @@ pub(crate) struct Before {
     /// None: it is large.
     pub(crate) bytes: Option<Vec<u8>>,
     pub(crate) mark: Mark,
+    /// Open until it is replaced: the number of a file that is gone may be given to the next.
+    _file: File,
 }
 
 impl Desk {
@@ -76,7 +79,7 @@ impl Desk {
         if mark != known {
             return Err(Error::Stale { path: path() });
         }
-        Ok(Before { facts, bytes, mark })
+        Ok(Before { facts, bytes, mark, _file: file })
     }
 
     pub(crate) fn put(

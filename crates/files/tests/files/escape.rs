@@ -314,18 +314,20 @@ fn what_is_said_to_those_who_try() {
              written. Remove it and write it anew if this one is meant alone",
         ),
     ];
-    for way in [Way::Quick, Way::Stepwise] {
-        let world = World::new(way);
-        for (tool, path, expected) in cases {
-            let arguments = json!({"path": path, "content": "x"});
-            let answer = world.desk.run("me", tool, &arguments, &Stop::new());
-            assert_eq!(answer.unwrap_err().to_string(), expected, "{way:?} {tool} {path}");
+    within(60, move || {
+        for way in [Way::Quick, Way::Stepwise] {
+            let world = World::new(way);
+            for (tool, path, expected) in cases {
+                let arguments = json!({"path": path, "content": "x"});
+                let answer = world.desk.run("me", tool, &arguments, &Stop::new());
+                assert_eq!(answer.unwrap_err().to_string(), expected, "{way:?} {tool} {path}");
+            }
+            let read = |path| world.desk.run("me", "read", &json!({"path": path}), &Stop::new());
+            assert_eq!(read("in/c.rs").unwrap().text, "inside words\n");
+            assert_eq!(read("hard").unwrap().text, "shared words\n");
+            assert_eq!(read("git-link/config").unwrap().text, "inside words\n");
         }
-        let read = |path| world.desk.run("me", "read", &json!({"path": path}), &Stop::new());
-        assert_eq!(read("in/c.rs").unwrap().text, "inside words\n");
-        assert_eq!(read("hard").unwrap().text, "shared words\n");
-        assert_eq!(read("git-link/config").unwrap().text, "inside words\n");
-    }
+    });
 }
 
 /// A root is the folder that was opened, whatever is put in its place.

@@ -39,14 +39,14 @@ fn bytes(text: &str, code: Code) -> Vec<u8> {
 fn word(dice: &mut Dice, code: Code) -> String {
     let letters: &[char] = match code {
         Code::Latin => &['a', 'b', ' ', 'é', 'ß', '\t'],
-        _ => &['a', 'b', ' ', 'é', '木', '𝄞', '\t'],
+        Code::Utf8 | Code::Marked | Code::Le | Code::Be => &['a', 'b', ' ', 'é', '木', '𝄞', '\t'],
     };
-    (0..1 + dice.roll(6)).map(|_| *dice.pick(letters)).collect()
+    (0..=dice.roll(6)).map(|_| *dice.pick(letters)).collect()
 }
 
 fn lines(dice: &mut Dice, code: Code, most: usize) -> String {
     let mut text = String::new();
-    for number in 0..1 + dice.roll(most) {
+    for number in 0..=dice.roll(most) {
         if number > 0 {
             text.push('\n');
         }
@@ -90,7 +90,7 @@ fn case(seed: u64) -> bool {
     };
     let mut now = text.clone();
     let mut swaps = Vec::new();
-    for _ in 0..1 + dice.roll(4) {
+    for _ in 0..=dice.roll(4) {
         let old = if dice.roll(8) == 0 { word(&mut dice, code) } else { stretch(&mut dice, &now) };
         let new = [lines(&mut dice, code, 3), String::new()][dice.roll(5) / 4].clone();
         let all = [None, Some(true), Some(false)][dice.roll(3)];
@@ -104,7 +104,7 @@ fn case(seed: u64) -> bool {
     desk.run("me", "read", &json!({"path": "f"}), &Stop::new()).unwrap();
     // A model may say line endings either way.
     let said = |text: &str| {
-        if is_crlf && seed % 3 == 0 { text.replace('\n', "\r\n") } else { text.to_owned() }
+        if is_crlf && seed.is_multiple_of(3) { text.replace('\n', "\r\n") } else { text.to_owned() }
     };
     let edits: Vec<Swap> = swaps
         .iter()

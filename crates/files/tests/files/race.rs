@@ -166,14 +166,14 @@ fn writers_do_not_mix() {
                 let (desk, over, won) = (&desk, &over, &won);
                 scope.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
-                        let read = desk.run(me, "read", &json!({"path": "f"}), &Stop::new());
-                        let text = read.unwrap().text;
+                        let seen = desk.run(me, "read", &json!({"path": "f"}), &Stop::new());
+                        let text = seen.unwrap().text;
                         let first = text.chars().next().unwrap();
                         let rest = text.trim_end().trim_start_matches(first);
                         assert!(text == "start" || rest.starts_with(" [… ") || rest.is_empty());
                         let content = me.repeat(50_000);
-                        let write = json!({"path": "f", "content": content});
-                        let wrote = desk.run(me, "write", &write, &Stop::new());
+                        let asked = json!({"path": "f", "content": content});
+                        let wrote = desk.run(me, "write", &asked, &Stop::new());
                         won.fetch_add(usize::from(wrote.is_ok()), Ordering::Relaxed);
                     }
                 });
@@ -184,5 +184,41 @@ fn writers_do_not_mix() {
         assert!(won.load(Ordering::Relaxed) > 4);
         assert_eq!(scratch.get("root/f").len(), 50_000);
         assert_eq!(fs::read_dir(scratch.root()).unwrap().count(), 1);
+    });
+}
+
+/// Each adds one to the number it read. What was acknowledged is in the sum, or somebody's write
+/// was lost.
+#[test]
+fn no_write_is_lost() {
+    within(60, || {
+        let scratch = Scratch::quick();
+        // Of one length, so that only what it says tells one from the next.
+        scratch.put("root/f", format!("{:08}", 0));
+        let desk = Desk::new(scratch.roots());
+        let (over, won, lost) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for me in ["a", "b", "c", "d"] {
+                let (desk, over, won, lost) = (&desk, &over, &won, &lost);
+                scope.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        let seen = desk.run(me, "read", &json!({"path": "f"}), &Stop::new());
+                        let number: usize = seen.unwrap().text.parse().unwrap();
+                        let content = format!("{:08}", number + 1);
+                        let asked = json!({"path": "f", "content": content});
+                        let wrote = desk.run(me, "write", &asked, &Stop::new());
+                        let count = if wrote.is_ok() { won } else { lost };
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            thread::sleep(Duration::from_millis(1500));
+            over.store(true, Ordering::Relaxed);
+        });
+        let (won, lost) = (won.into_inner(), lost.into_inner());
+        let sum: usize = String::from_utf8(scratch.get("root/f")).unwrap().parse().unwrap();
+        assert_eq!(sum, won, "{lost} refused");
+        assert!(won > 20 && lost > 0, "{won} done, {lost} refused: they hardly met");
+        eprintln!("{won} writes done, {lost} refused, none lost");
     });
 }

@@ -80,6 +80,12 @@ fn read() {
         ("read", json!({"path": "binary"}), Ok("[binary is not text (4 bytes): binary data]")),
         ("read", json!({"path": "doc.pdf"}), Ok("[doc.pdf is not text (14 bytes): PDF document]")),
         ("read", json!({"path": "pic.png"}), Ok("[pic.png: image/png, 320×240, 26 bytes]")),
+    ]);
+}
+
+#[test]
+fn what_cannot_be_read() {
+    check(&[
         ("read", json!({"path": "src"}), Err("src is not a file; ls shows a folder")),
         ("read", json!({"path": "src/b.rs/x"}), Err("src/b.rs/x is not a folder")),
         ("read", json!({"path": "a.txt/"}), Err("a.txt/ is not a folder")),
@@ -107,9 +113,7 @@ fn read() {
 }
 
 #[test]
-fn finding() {
-    let unclosed = "pattern: regex parse error:\n    (?:TODO()\n    ^\nerror: unclosed group\n\
-                    for plain text set \"literal\": true";
+fn listing() {
     check(&[
         (
             "ls",
@@ -123,6 +127,12 @@ fn finding() {
         ("ls", json!({"path": "inside"}), Ok("c.rs  10 bytes")),
         ("ls", json!({"path": "a.txt"}), Ok("a.txt  19 bytes")),
         ("ls", json!({"path": ".."}), Err(".. is outside the workspace")),
+    ]);
+}
+
+#[test]
+fn globbing() {
+    check(&[
         ("glob", json!({"pattern": "*.rs"}), Ok("src/b.rs\nsrc/deep/c.rs")),
         ("glob", json!({"pattern": "src/*.rs"}), Ok("src/b.rs")),
         (
@@ -147,6 +157,14 @@ fn finding() {
             json!({"pattern": "[z"}),
             Err("pattern: [z: unclosed character class; missing ']'"),
         ),
+    ]);
+}
+
+#[test]
+fn grepping() {
+    let unclosed = "pattern: regex parse error:\n    (?:TODO()\n    ^\nerror: unclosed group\n\
+                    for plain text set \"literal\": true";
+    check(&[
         (
             "grep",
             json!({"pattern": "TODO"}),
@@ -274,11 +292,8 @@ fn edits_that_are_refused() {
 }
 
 #[test]
-fn edits_and_writes() {
+fn edits_keep_what_a_text_is() {
     let read = || json!({"path": "f"});
-    let diff = |old: &str, new: &str| {
-        format!("f edited\n--- f\n+++ f\n@@ -1,2 +1,2 @@\n-{old}\n+{new}\n b\n")
-    };
     let crlf = "a\nb\n[lines end in CR LF; edit keeps it so]\n";
     play(&[
         (
@@ -321,6 +336,21 @@ fn edits_and_writes() {
             ],
             b"tea\nb\n",
         ),
+    ]);
+}
+
+fn diff(old: &str, new: &str) -> String {
+    format!("f edited\n--- f\n+++ f\n@@ -1,2 +1,2 @@\n-{old}\n+{new}\n b\n")
+}
+
+#[test]
+fn writes_and_edits() {
+    let read = || json!({"path": "f"});
+    let two = json!([
+        {"old_string": "c", "new_string": "d"},
+        {"old": "d", "new": "e", "all": true},
+    ]);
+    play(&[
         (
             b"a\nb\n",
             &[
@@ -340,11 +370,7 @@ fn edits_and_writes() {
                     json!({"path": "f", "content": "c\nb\n"}),
                     Ok(&diff("a", "c").replace("edited", "written, 4 bytes")),
                 ),
-                (
-                    "edit",
-                    json!({"path": "f", "edits": [{"old_string": "c", "new_string": "d"}, {"old": "d", "new": "e", "all": true}]}),
-                    Ok(&diff("c", "e")),
-                ),
+                ("edit", json!({"path": "f", "edits": two}), Ok(&diff("c", "e"))),
             ],
             b"e\nb\n",
         ),
