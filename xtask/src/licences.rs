@@ -21,6 +21,7 @@ const ALLOWED: &[&str] = &[
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "MPL-2.0",
     "Unicode-3.0",
     "Unlicense",
@@ -28,7 +29,7 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Each package is code we answer for. Raise this in the commit that needs it, and say why there.
-const PACKAGES_MAX: usize = 260;
+const PACKAGES_MAX: usize = 330;
 
 /// The only place we take packages from; anything else in the lock file was not meant.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";

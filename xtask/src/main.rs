@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod crash;
+mod fuzz;
 mod licences;
 mod mutants;
 mod run;
@@ -23,6 +24,7 @@ usage: cargo xtask <command>
   sim [--seeds N] [--from S]  the simulation, N seeds beginning with S
   crash [--points N] [--seed S] [--only NAME] [--at POINT] [--strace]
                               the real program killed at every append, then at random moments
+  fuzz [--seconds N] [TARGET] the decoders fed with anything; ten minutes each unless told
   mutants [NAME]              seeded faults: do the tests catch each one?
   bench [WHAT]                speed beside a floor: kernel, journal, engine, or all
 ";
@@ -40,6 +42,10 @@ fn main() -> ExitCode {
         },
         ["crash", flags @ ..] => match crash::parse(flags) {
             Some(flags) => crash::main(&flags),
+            None => return usage(),
+        },
+        ["fuzz", flags @ ..] => match fuzz::parse(flags) {
+            Some(flags) => fuzz::main(&flags),
             None => return usage(),
         },
         ["mutants"] => mutants::main(None),

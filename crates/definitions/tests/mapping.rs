@@ -26,6 +26,8 @@ fn world() -> Vec<ToolSpec> {
         ("tracker__close", Class::Network),
     ];
     let spec = |(name, class): (&str, Class)| ToolSpec {
+        caution: None,
+        identity: None,
         name: name.into(),
         class,
         idempotent: false,

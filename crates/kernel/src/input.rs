@@ -154,8 +154,11 @@ impl fmt::Display for Failure {
         if let Some(status) = self.status {
             write!(f, " ({status})")?;
         }
-        if !self.message.is_empty() {
-            write!(f, ": {}", self.message)?;
+        // It stands inside a sentence that has an end of its own.
+        let message = self.message.strip_suffix('.').filter(|it| !it.ends_with('.'));
+        let message = message.unwrap_or(&self.message);
+        if !message.is_empty() {
+            write!(f, ": {message}")?;
         }
         Ok(())
     }

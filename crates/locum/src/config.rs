@@ -221,7 +221,8 @@ impl Reader<'_> {
                 }
                 "key" | "api_key" => {
                     let what = format!(
-                        "{name}: keys do not stand here; use key_env, key_file, key_command or keyring"
+                        "{name}: keys do not stand here; use key_env, key_file, key_command \
+                         or keyring"
                     );
                     self.mistake(key.span(), &what);
                 }
@@ -478,7 +479,8 @@ mod tests {
             ),
             (
                 "[providers.openai]\nkey = \"sk-1\"",
-                "c.toml:2: providers.openai.key: keys do not stand here; use key_env, key_file, key_command or keyring",
+                "c.toml:2: providers.openai.key: keys do not stand here; use key_env, key_file, \
+                 key_command or keyring",
             ),
             (
                 "[providers.openai]\nwire = \"smtp\"",

@@ -1,9 +1,9 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
 //! In reading order: the flags, the user's `config`, who answers (`model`, with `endpoint` and
-//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`), what
-//! it prints, how it complains; whom a name means (`address`), the commands that look at sessions (`look`) and those
-//! that do something in them (`act`).
+//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`),
+//! what it prints, how it complains; whom a name means (`address`), the commands that look at
+//! sessions (`look`) and those that do something in them (`act`).
 
 mod act;
 mod address;
@@ -24,6 +24,7 @@ mod people;
 mod print;
 mod providers;
 mod reach;
+mod rehearsal;
 mod rule;
 mod rules;
 mod run;

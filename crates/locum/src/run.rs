@@ -16,6 +16,8 @@ use locum_runtime::form;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
 use locum_runtime::script::Script;
+use locum_runtime::tool::Tools;
+use locum_tools::Place;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -29,6 +31,7 @@ use crate::look::text::{clean, quote};
 use crate::model::{self, Chosen};
 use crate::people;
 use crate::print::{self, Source, Style};
+use crate::rehearsal;
 use crate::rule;
 use crate::setup::Setup;
 use crate::signal;
@@ -75,7 +78,7 @@ pub(crate) struct Places<'a> {
 
 async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
-    let clock: Arc<dyn Clock> = Arc::new(System);
+    let clock = rehearsal::clock();
     let settings = Arc::new(settings(flags, places)?);
     let folder = data::folder(places.data)?;
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
@@ -93,15 +96,9 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
     let named = named.or_else(before);
     let place = workshop::place(&key, &root, &folder, places.config);
-    let is_tour = flags.model.as_deref().is_some_and(demo::is_tour);
-    let others =
-        if is_tour { Vec::new() } else { workshop::server_specs(&place, flags.bounds.trust)? };
-    let servers = workshop::serve(&place, others).await;
-    let means = workshop::means(&place, servers.as_ref());
-    let Chosen { model, provider, script, specs } =
-        model::choose(named.as_deref(), &settings, means, &clock).await?;
-    check_agent(flags.agent.as_deref(), script.as_ref())?;
-    let tools = workshop::furnish(&place, script.as_ref(), servers, &clock)?;
+    let Equipped { chosen, tools } =
+        equip(flags, named.as_deref(), &settings, &place, &clock).await?;
+    let Chosen { model, provider, script, specs } = chosen;
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let schema = flags.schema.as_deref().map(schema).transpose()?;
     let setup = Setup {
@@ -170,6 +167,31 @@ async fn wait_for_readers(
 
 /// How long the last words of a run that was told to stop may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Who answers, and with what.
+struct Equipped {
+    chosen: Chosen,
+    tools: Arc<Tools>,
+}
+
+async fn equip(
+    flags: &Run,
+    named: Option<&str>,
+    settings: &Arc<config::Config>,
+    place: &Place,
+    clock: &Arc<dyn Clock>,
+) -> Result<Equipped, Complaint> {
+    let is_tour = flags.model.as_deref().is_some_and(demo::is_tour);
+    let specs =
+        if is_tour { Vec::new() } else { workshop::server_specs(place, flags.bounds.trust)? };
+    let servers = workshop::serve(place, specs).await;
+    let means = workshop::means(place, servers.as_ref());
+    let chosen = model::choose(named, settings, means, clock).await?;
+    check_agent(flags.agent.as_deref(), chosen.script.as_ref())?;
+    let props = chosen.script.clone().or_else(rehearsal::props);
+    let tools = workshop::furnish(place, props.as_ref(), servers, clock)?;
+    Ok(Equipped { chosen, tools })
+}
+
 /// What the final text must be.
 fn schema(file: &Path) -> Result<Arc<Value>, Complaint> {
     let text = fs::read_to_string(file);

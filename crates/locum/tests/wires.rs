@@ -27,9 +27,29 @@ agents:
     - calls: [{complete: {result: "three"}}]
 "#;
 
+/// One after the other, so that everything has its place: the whole journal is the same.
+const IN_ORDER: &str = r#"
+defaults: {chunk: 5, usage: {in: 100, out: 20, cached: 7}}
+agents:
+  main:
+    - say: "Looking. Grüße 👋"
+      reasoning: "I should look at two things."
+      calls: [{list_agents: {}}, {ls: {path: "."}}]
+    - calls: [{use_agent: {agent: worker, message: "count to three", label: counter}}]
+    - say: "All counted: {{last}}"
+  worker:
+    - {say: "counting", reasoning: "One, two.", calls: [{list_agents: {}}]}
+    - calls: [{complete: {result: "three"}}]
+"#;
+
 /// The model, and what the key and the address are called.
-const MODELS: [(&str, &str); 3] =
-    [("anthropic/m", "ANTHROPIC"), ("openai/m", "OPENAI"), ("deepseek/m", "DEEPSEEK")];
+const MODELS: [(&str, &str); 5] = [
+    ("anthropic/x", "ANTHROPIC"),
+    ("openai-chat/x", "OPENAI"),
+    ("openai-responses/x", "OPENAI"),
+    ("openai/x", "OPENAI"),
+    ("deepseek/x", "DEEPSEEK"),
+];
 
 /// A folder with a server in it, both gone when the test is.
 struct Server {
@@ -39,11 +59,12 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Server {
-        let folder = env::temp_dir().join(format!("locum-wires-{}", process::id()));
-        fs::create_dir_all(&folder).unwrap();
+    fn start(name: &str, text: &str) -> Server {
+        let folder = env::temp_dir().join(format!("locum-wires-{}-{name}", process::id()));
+        // Where agents look around there is always the same to see.
+        fs::create_dir_all(folder.join("work/src")).unwrap();
         let script = folder.join("script.yaml");
-        fs::write(&script, SCRIPT).unwrap();
+        fs::write(&script, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
         command.arg("script-server").arg(&script).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -55,14 +76,30 @@ impl Server {
 
     fn run(&self, model: &str, prefix: &str) -> Vec<Value> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
-        command.args(["run", "Hello", "--json", "-m", model]).arg("--data");
-        command.arg(self.folder.join(prefix)).stdin(Stdio::null());
+        command.args(["run", "Hello", "--json", "-s", "s", "-m", model]).arg("--data");
+        command.arg(self.data(model)).current_dir(self.folder.join("work")).stdin(Stdio::null());
+        command.env("XDG_CONFIG_HOME", &self.folder).env_remove("LOCUM_CONFIG");
         command.env(format!("{prefix}_API_KEY"), "k").env(format!("{prefix}_BASE_URL"), &self.base);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let lines = String::from_utf8(output.stdout).unwrap();
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines_of(command)
     }
+
+    fn data(&self, model: &str) -> PathBuf {
+        self.folder.join(model.replace(['/', ':', '.'], "-"))
+    }
+
+    /// Everything the journal of a run tells, as read afterwards.
+    fn journal(&self, model: &str) -> Vec<Value> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_locum"));
+        command.args(["sessions", "export", "s", "--data"]).arg(self.data(model));
+        lines_of(command)
+    }
+}
+
+fn lines_of(mut command: Command) -> Vec<Value> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 impl Drop for Server {
@@ -104,7 +141,7 @@ fn deeds(lines: &[Value]) -> BTreeMap<String, Vec<Value>> {
 
 #[test]
 fn every_wire_leads_to_the_same() {
-    let server = Server::start();
+    let server = Server::start("deeds", SCRIPT);
     let first = deeds(&server.run(MODELS[0].0, MODELS[0].1));
     assert_eq!(first.keys().collect::<Vec<_>>(), ["main", "main/counter"]);
     let thought = json!({ "thought": "I should look at two things." });
@@ -113,5 +150,45 @@ fn every_wire_leads_to_the_same() {
     assert!(first["main"].iter().any(|deed| deed["usage"] == usage), "{first:?}");
     for (model, prefix) in &MODELS[1..] {
         assert_eq!(deeds(&server.run(model, prefix)), first, "{model}");
+    }
+}
+
+/// A journal without what may differ: when it was, and what things are called.
+fn without_ids(mut lines: Vec<Value>) -> Vec<Value> {
+    for line in &mut lines {
+        let fields = line.as_object_mut().unwrap();
+        for name in ["ts", "model", "ms"] {
+            fields.remove(name);
+        }
+        if let Some(receipt) = fields.get_mut("receipt").and_then(Value::as_object_mut) {
+            receipt.remove("ms");
+        }
+        if let Some(attention) = fields.get_mut("attention").and_then(Value::as_object_mut) {
+            attention.remove("since");
+            attention.remove("sentence");
+        }
+    }
+    lines
+}
+
+#[test]
+fn every_wire_leaves_the_same_journal_up_to_ids() {
+    let server = Server::start("journal", IN_ORDER);
+    let journal = |model: &str, prefix: &str| {
+        server.run(model, prefix);
+        without_ids(server.journal(model))
+    };
+    let first = journal(MODELS[0].0, MODELS[0].1);
+    let kinds = |kind: &str| first.iter().filter(|line| line["type"] == kind).count();
+    let kinds = [kinds("tool.finished"), kinds("agent.finished"), kinds("message")];
+    assert_eq!(kinds, [5, 1, 3], "{first:#?}");
+    let script = format!("script:{}", server.folder.join("script.yaml").display());
+    let others = MODELS[1..].iter().copied().chain([(script.as_str(), "SCRIPT")]);
+    for (model, prefix) in others {
+        let journal = journal(model, prefix);
+        for (line, other) in first.iter().zip(&journal) {
+            assert_eq!(other, line, "{model}");
+        }
+        assert_eq!(journal.len(), first.len(), "{model}");
     }
 }

@@ -48,7 +48,7 @@ use sse::{Event, Splitter, Stop};
 #[cfg(test)]
 pub(crate) use tests::asked_for as asked_for_tests;
 
-pub use decode::{Decoded, DecodedCall, decode};
+pub use decode::{Decoded, DecodedCall, decode, decode_in, events_in};
 pub use http::{BadAddress, Key};
 pub use ollama::ollama_address;
 pub use picture::Album;

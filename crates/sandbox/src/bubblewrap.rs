@@ -25,6 +25,10 @@ const OURSELVES: &str = "/run/locum/wall";
 /// somebody works at.
 const SOCKETS_MAX: usize = 256;
 
+/// How the kernel's list of sockets says so.
+const LISTENING: &str = "00010000";
+const DATAGRAM: &str = "0002";
+
 /// Folders that are fresh inside, so that nothing of ours is found there.
 pub(crate) fn scratch() -> Vec<PathBuf> {
     SCRATCH.iter().map(PathBuf::from).collect()
@@ -136,7 +140,14 @@ fn sockets(plan: &Plan) -> Vec<PathBuf> {
         let hidden = plan.hidden.iter().any(|place| path.starts_with(place));
         hidden || (fresh && !opened)
     };
-    let paths = text.lines().filter_map(|line| line.split_once('/').map(|(_, path)| path));
+    // Those who listen, or take what is sent without being asked: the others cannot be reached.
+    let reachable = |line: &&str| {
+        let mut words = line.split_whitespace().skip(3);
+        let (flags, kind) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        flags == LISTENING || kind == DATAGRAM
+    };
+    let paths = text.lines().filter(reachable);
+    let paths = paths.filter_map(|line| line.split_once('/').map(|(_, path)| path));
     let mut found: Vec<PathBuf> = paths
         .map(|path| PathBuf::from(format!("/{path}")))
         .filter_map(|path| fs::canonicalize(path).ok())

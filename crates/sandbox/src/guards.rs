@@ -55,7 +55,7 @@ pub fn repository(folder: &Path) -> Vec<Guard> {
     for module in modules.take(MODULES_MAX) {
         guards.extend(git_folder(&module.path()));
     }
-    // Each has a `commondir` of its own. None there: one that is made now has nobody pointing at it.
+    // Each has a `commondir` of its own. Where there are none, nobody points at a new one.
     let worktrees = git.join("worktrees");
     if worktrees.exists() {
         guards.push(Guard { path: worktrees, keep: Keep::Frozen, absent: StandIn::Folder });

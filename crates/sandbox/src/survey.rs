@@ -281,6 +281,9 @@ mod tests {
     fn what_a_person_is_told() {
         let bwrap = || Builder::Bubblewrap("/usr/bin/bwrap".into());
         let (there, missing) = (Seccomp::There, Seccomp::Missing);
+        let nothing = "There is no sandbox here: bubblewrap is not installed, and";
+        let none = format!("{nothing} this kernel has no Landlock");
+        let old = format!("{nothing} Landlock 2 is too old, 3 is needed");
         let ask = "Install bubblewrap, or allow this command to run without a sandbox";
         let cases = [
             (survey(vec![bwrap()], 7, there), "bubblewrap (/usr/bin/bwrap), landlock 7, seccomp"),
@@ -289,14 +292,8 @@ mod tests {
                 "our own namespaces, landlock 7, seccomp",
             ),
             (survey(vec![Builder::Landlock], 5, there), "landlock 5, seccomp; no namespaces"),
-            (
-                survey(vec![], 0, there),
-                "There is no sandbox here: bubblewrap is not installed, and this kernel has no Landlock",
-            ),
-            (
-                survey(vec![Builder::Landlock], 2, there),
-                "There is no sandbox here: bubblewrap is not installed, and Landlock 2 is too old, 3 is needed",
-            ),
+            (survey(vec![], 0, there), &none),
+            (survey(vec![Builder::Landlock], 2, there), &old),
             (
                 survey(vec![bwrap()], 7, missing),
                 "This kernel cannot filter system calls, so there is no sandbox",

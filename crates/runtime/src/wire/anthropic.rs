@@ -65,7 +65,10 @@ pub(crate) fn failure_named(name: &str, words: &str) -> FailureKind {
         _ if words.contains("prompt is too long") || words.contains("exceed context limit") => {
             FailureKind::ContextTooLong
         }
-        _ if words.contains("credit balance is too low") => FailureKind::Quota,
+        _ if words.contains("credit balance is too low") || words.contains("API usage limits") => {
+            FailureKind::Quota
+        }
+        _ if words.contains("content filtering policy") => FailureKind::Filtered,
         _ => FailureKind::Other,
     }
 }

@@ -61,7 +61,7 @@ impl Wire for Chat {
 }
 
 /// Words that tell what a name leaves open. All in lower case.
-const TOO_LONG: [&str; 8] = [
+const TOO_LONG: [&str; 10] = [
     "context length",
     "context_length",
     "context window",
@@ -70,7 +70,12 @@ const TOO_LONG: [&str; 8] = [
     "maximum prompt length",
     "request too large",
     "input is too long",
+    "too many tokens",
+    "tokens + `max_new_tokens` must be",
 ];
+
+/// The same for models nobody has.
+const NO_MODEL: [&str; 2] = ["model not exist", "is not a valid model id"];
 
 /// What an error means, by the name the provider gives it, or the number it uses for one.
 pub(crate) fn failure_named(name: &str, words: &str) -> FailureKind {
@@ -78,6 +83,9 @@ pub(crate) fn failure_named(name: &str, words: &str) -> FailureKind {
     // Too much at once is a limit of rate by name, but waiting does not make it less.
     if TOO_LONG.iter().any(|part| words.contains(part)) {
         return FailureKind::ContextTooLong;
+    }
+    if NO_MODEL.iter().any(|part| words.contains(part)) {
+        return FailureKind::UnknownModel;
     }
     match name {
         "rate_limit_exceeded"
@@ -122,7 +130,8 @@ fn error_of(body: &Value) -> Option<(String, String)> {
     let error = body.get("error").filter(|error| !error.is_null());
     let alone = || {
         let kind = body["object"].as_str().unwrap_or_default();
-        kind.eq_ignore_ascii_case("error").then_some(body)
+        let only_words = body["message"].is_string() && body["choices"].is_null();
+        (kind.eq_ignore_ascii_case("error") || only_words).then_some(body)
     };
     error.or_else(alone).map(name_and_words)
 }

@@ -28,6 +28,12 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// used again only then. It almost always comes with the last event.
 const TRAILING: Duration = Duration::from_millis(20);
 
+/// What is shorter stands for a key where none is needed (`k`, `none`, `ollama`): it hides nothing,
+/// and taken out of every word it is part of, it would make a riddle of the message.
+const KEY_BYTES_MIN: usize = 8;
+/// The same for what the user wants sent along, of which most is no secret.
+const HEADER_BYTES_MIN: usize = 16;
+
 /// A secret that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
@@ -243,8 +249,14 @@ impl Http {
 
     /// Some servers repeat what they were sent.
     fn without_key(&self, mut failure: Failure) -> Failure {
-        if !self.key.0.is_empty() && failure.message.contains(&self.key.0) {
-            failure.message = failure.message.replace(&self.key.0, "(the key)");
+        let sent = self.extra.values().filter_map(|value| value.to_str().ok());
+        // What stands before the secret in a header is no secret.
+        let sent = sent.filter_map(|value| value.rsplit(' ').next());
+        let secrets = [(self.key.0.as_str(), KEY_BYTES_MIN)].into_iter();
+        for (secret, least) in secrets.chain(sent.map(|value| (value, HEADER_BYTES_MIN))) {
+            if secret.len() >= least && failure.message.contains(secret) {
+                failure.message = failure.message.replace(secret, "(the key)");
+            }
         }
         failure.message = clip(failure.message, WORDS_BYTES_MAX);
         failure

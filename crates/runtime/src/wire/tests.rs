@@ -14,6 +14,7 @@ mod request;
 mod responses_odd;
 mod responses_request;
 mod responses_stream;
+mod speed;
 mod stream;
 
 use std::sync::Arc;

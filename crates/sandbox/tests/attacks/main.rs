@@ -10,6 +10,7 @@ mod scene;
 mod table;
 mod works;
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -32,16 +33,17 @@ fn main() -> ExitCode {
     if env::args().any(|arg| arg == "--list") {
         return ExitCode::SUCCESS;
     }
+    let root = rustix::process::getuid().is_root();
     if let Some(base) = env::var_os(HANDED) {
-        return verdict(suite(Path::new(&base), "user"));
+        return verdict(suite(Path::new(&base), if root { "root" } else { "user" }));
     }
     install();
-    let root = rustix::process::getuid().is_root();
     let base = if root { PathBuf::from("/var") } else { env!("CARGO_TARGET_TMPDIR").into() };
     let base = base.join(format!("locum-walls-{}", std::process::id()));
-    let mut faults = prepare(&base, "own", |base| suite(base, if root { "root" } else { "user" }));
+    let mut faults = prepare(&base.join("own"), &[]);
     if root {
-        faults += prepare(&base, "nobody", as_other);
+        let other = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
+        faults += prepare(&base.join("nobody"), &other);
     } else {
         println!("SKIPPED: not root, so nothing was tried as root");
     }
@@ -61,26 +63,24 @@ fn install() {
     }
 }
 
-fn prepare(base: &Path, name: &str, play: impl Fn(&Path) -> usize) -> usize {
-    let base = base.join(name);
-    fs::create_dir_all(&base).expect("a folder to play in");
-    let program = env::current_exe().expect("our own path");
-    fs::copy(program, base.join("wall")).expect("a copy of ourselves");
-    let faults = play(&base);
-    let _ = fs::remove_dir_all(&base);
-    faults
-}
-
-fn as_other(base: &Path) -> usize {
-    for path in [base, &base.join("wall")] {
+/// Plays in a folder, as whoever the words in front make of us, and with secrets around us.
+fn prepare(base: &Path, other: &[&str]) -> usize {
+    fs::create_dir_all(base).expect("a folder to play in");
+    let program = base.join("wall");
+    fs::copy(env::current_exe().expect("our own path"), &program).expect("a copy of ourselves");
+    for path in [base, &program] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("readable");
-        let owner = Some(USER.parse().expect("a number"));
+        let owner = USER.parse().ok().filter(|_| !other.is_empty());
         std::os::unix::fs::chown(path, owner, owner).expect("given away");
     }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).arg(base.join("wall"));
-    let status = command.args(env::args_os().skip(1)).env(HANDED, base).status();
-    usize::from(!status.expect("setpriv starts").success())
+    let program = [program.into_os_string()];
+    let words = other.iter().map(OsString::from).chain(program).chain(env::args_os().skip(1));
+    let words: Vec<OsString> = words.collect();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env(HANDED, base).env("LOCUM_TEST_API_KEY", "SECRET-KEY");
+    let status = command.env("LC_SESSION_TOKEN", "SECRET-TOKEN").status();
+    let _ = fs::remove_dir_all(base);
+    usize::from(!status.expect("it starts").success())
 }
 
 fn suite(base: &Path, user: &str) -> usize {
@@ -137,8 +137,8 @@ fn live(scene: &Scene, attacks: &[Attack], user: &str) -> usize {
     }
     let alive = played - dead.len();
     println!("{user} without walls: {played} attacks, {alive} do harm; not: {}", dead.join(" "));
-    // A quarter may be beyond this user or this machine (no bus, no display, no rights).
-    usize::from(alive * 4 < played * 3 && played > 9)
+    // A third may be beyond this user or this machine (no bus, no display, no rights).
+    usize::from(alive * 3 < played * 2 && played > 9)
 }
 
 /// All, or those whose names begin with an argument.

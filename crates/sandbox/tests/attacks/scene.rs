@@ -24,8 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const POLLS: u32 = 200;
 const POLL: Duration = Duration::from_millis(10);
 
-/// How the survivors of the table are known.
-const SURVIVOR: &str = "31337.5";
+/// How long survivors sleep: nobody else does so long, and no other run of this test either.
+pub(crate) fn mark() -> String {
+    format!("31337{}", std::process::id())
+}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Way {
@@ -134,7 +136,7 @@ impl Scene {
         let script = format!("{}\n{}", self.words(), attack.script);
         let output = match survey {
             Some(survey) => self.run(&self.walls(survey, way), survey, &script),
-            None => self.spawn(Command::new("sh").args(["-c", &script])),
+            None => self.spawn(self.leaky().args(["sh", "-c", &script])),
         };
         let mut harm = self.harm(&before, way);
         let marks = ["ESCAPED", "SECRET-"].into_iter().filter(|mark| output.contains(mark));
@@ -157,24 +159,25 @@ impl Scene {
             Ok(enclosed) => enclosed,
             Err(why) => return format!("no sandbox: {why}"),
         };
-        // A file left open, as careless programs do: the walls have to close it.
-        let leak = format!("exec 7>>'{}'; exec \"$@\"", self.outside().join("canary").display());
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", &leak, "sh"]).args(argv).env_clear().envs(env);
-        let output = self.spawn(&mut command);
+        let output = self.spawn(self.leaky().args(argv).env_clear().envs(env));
         drop(hold);
         output
+    }
+
+    /// Leaves a file open, as careless programs do: the walls have to close it.
+    fn leaky(&self) -> Command {
+        let leak = format!("exec 7>>'{}'; exec \"$@\"", self.outside().join("canary").display());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &leak, "sh"]);
+        command
     }
 
     /// Runs it and gives what it said, ending it when it takes too long.
     fn spawn(&self, command: &mut Command) -> String {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         command.stdin(Stdio::null()).stdout(writer.try_clone().expect("a copy")).stderr(writer);
-        command.current_dir(self.workspace()).env("LOCUM_TEST_API_KEY", "SECRET-KEY");
-        if command.get_envs().count() > 1 {
-            command.env_remove("LOCUM_TEST_API_KEY");
-        }
-        let mut child = command.process_group(0).spawn().expect("it starts");
+        command.current_dir(self.workspace()).process_group(0);
+        let mut child = command.spawn().expect("it starts");
         // Ours is the other end; the command's copies are its own.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let (sender, receiver) = mpsc::channel();
@@ -197,12 +200,13 @@ impl Scene {
     pub(crate) fn words(&self) -> String {
         let Self { base, port, key, victim, .. } = self;
         let victim = victim.lock().expect("no panic held it").id();
-        let base = base.display();
+        let (base, mark) = (base.display(), mark());
         let user = rustix::process::getuid().as_raw();
         format!(
-            "WS={base}/ws OUT={base}/out DATA={base}/data PORT={port} KEY={key} VICTIM={victim} \
-             SOCK={base}/out/sock NAME=locum-test-{port} OURSELVES={base}/wall UID0={user}; \
-             : ${{TMPDIR:=/tmp}}"
+            "WS={base}/ws OUT={base}/out DATA={base}/data PORT={port} KEY={key} MARK={mark} \
+             VICTIM={victim} SOCK={base}/out/sock NAME=locum-test-{port} \
+             OURSELVES={base}/wall UID0={user}; \
+             W='sub w {{ my $x = shift; $x }} '; : ${{TMPDIR:=/tmp}}"
         )
     }
 
@@ -239,7 +243,7 @@ impl Scene {
         if !self.shared_intact() {
             harm.push("shared memory or queue was touched".to_owned());
         }
-        for place in ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc/cron.d"] {
+        for place in ["/", "/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/etc/cron.d"] {
             let path = Path::new(place).join("locum-escaped");
             if fs::remove_file(&path).is_ok() {
                 harm.push(path.display().to_string());
@@ -277,6 +281,9 @@ impl Scene {
         if let Ok(data) = fs::symlink_metadata(ws.join(".git")) {
             lines.push(format!(".git {}", data.ino()));
         }
+        if let Ok(data) = fs::symlink_metadata(&self.base) {
+            lines.push(format!("base {:o}", data.mode()));
+        }
         special(&ws, &mut lines);
         look(&PathBuf::from(format!("/dev/shm/locum-test-{}", self.port)), &mut lines);
         lines
@@ -297,7 +304,7 @@ impl Scene {
             let _ = Command::new("rm").arg("-rf").arg(base.join(name)).status();
         }
         let script = "
-            umask 022; mkdir -p out/folder data template && echo untouched > out/canary
+            chmod 755 .; umask 022; mkdir -p out/folder data template && echo untouched > out/canary
             echo old > out/old; echo kept > out/folder/file; : > out/.profile; mkfifo out/fifo
             echo SECRET-DATA > data/secret; echo SECRET-CONFIG > config.toml
             cd template && git init -q . && git config user.name t && git config user.email t@t
@@ -409,13 +416,13 @@ fn machine(base: &Path) -> Vec<String> {
 /// True: somebody who should be gone is not, after a while.
 pub(crate) fn survivors() -> bool {
     for _ in 0..POLLS {
-        let found = running(SURVIVOR);
+        let found = running(&mark());
         if found.is_empty() {
             return false;
         }
         thread::sleep(POLL);
     }
-    for pid in running(SURVIVOR) {
+    for pid in running(&mark()) {
         let _ = Command::new("kill").args(["-9", &pid]).status();
     }
     true
@@ -436,7 +443,7 @@ fn look(path: &Path, lines: &mut Vec<String>) {
     let Ok(data) = fs::symlink_metadata(path) else { return };
     let kind = data.file_type();
     let mode = data.permissions().mode();
-    let mut line = format!("{} {mode:o} {}", path.display(), data.uid());
+    let mut line = format!("{} {mode:o} {} {}", path.display(), data.uid(), data.ino());
     if kind.is_file() {
         let mut start = Vec::new();
         let read = File::open(path).and_then(|file| file.take(60).read_to_end(&mut start));

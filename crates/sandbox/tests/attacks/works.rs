@@ -118,7 +118,8 @@ fn codes(scene: &Scene, survey: &Survey) -> Option<String> {
 
 /// Whoever we spawned is killed: nothing it started may live on.
 fn killed(scene: &Scene, survey: &Survey) -> Option<String> {
-    let script = "(setsid sleep 31337.5 &) ; sleep 31337.5 & sleep 31337.5; true";
+    let mark = scene::mark();
+    let script = format!("(setsid sleep {mark} &) ; sleep {mark} & sleep {mark}; true");
     let program = ["sh".into(), "-c".into(), script.into()];
     let walls = scene.walls(survey, Way::Writing);
     let Enclosed { argv, env, hold: _hold } =
@@ -128,7 +129,7 @@ fn killed(scene: &Scene, survey: &Survey) -> Option<String> {
     let mut child = command.spawn().expect("it starts");
     let all = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(10));
-        scene::running("31337.5").len() == 3
+        scene::running(&mark).len() == 3
     });
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");

@@ -140,6 +140,10 @@ impl Stream {
         if self.blocks.len() >= BLOCKS_MAX {
             return Err(malformed("too many blocks in one message"));
         }
+        // The one before stays as it is: listeners have had part of it.
+        if self.blocks.contains_key(&index) {
+            return Err(malformed("two blocks of one message have the same index"));
+        }
         let text = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
         let body = match block["type"].as_str().unwrap_or_default() {
             "text" => Body::Text(text("text")),
@@ -156,9 +160,7 @@ impl Stream {
             _ => Body::Other,
         };
         let kept = body.kept_bytes();
-        if self.blocks.insert(index, Block { body, open: true }).is_some() {
-            return Err(malformed("two blocks of one message have the same index"));
-        }
+        self.blocks.insert(index, Block { body, open: true });
         self.keep(kept)
     }
 

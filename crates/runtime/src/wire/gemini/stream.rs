@@ -383,10 +383,10 @@ fn parsed(args: Value, bytes: usize) -> Value {
     }
 }
 
-/// What is wrong with an answer that stopped for this reason. None if nothing is.
+/// What is wrong with an answer that stopped for this reason; `FUNCTION_CALL` is said by stand-ins.
 fn stopped(reason: &str) -> Option<FailureKind> {
     match reason {
-        "STOP" | "MAX_TOKENS" => None,
+        "STOP" | "MAX_TOKENS" | "FUNCTION_CALL" => None,
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"

@@ -6,6 +6,8 @@ use locum_kernel::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::wire::text::Text;
+
 /// An event of any type. Fields that do not belong to its type are absent.
 #[derive(Deserialize)]
 pub(super) struct Heard<'e> {
@@ -14,6 +16,9 @@ pub(super) struct Heard<'e> {
     /// The item it is about.
     #[serde(default)]
     pub(super) output_index: Option<u64>,
+    /// Its name, for servers that do not tell its place.
+    #[serde(borrow, default)]
+    pub(super) item_id: Text<'e>,
     /// The part of the item.
     #[serde(default)]
     pub(super) content_index: Option<u64>,

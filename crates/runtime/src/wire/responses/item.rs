@@ -111,6 +111,15 @@ impl Item {
         self.kind() == Kind::of(item) && (call || same(&self.id, "id"))
     }
 
+    /// Pieces of a call may go by the name of the item or by that of the call.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let call = match &self.body {
+            Body::Call { id, .. } => id == name,
+            Body::Message { .. } | Body::Reasoning { .. } | Body::Other => false,
+        };
+        !name.is_empty() && (call || self.id == name)
+    }
+
     /// The item is done, and this is what it came to. Says how many bytes are kept of it.
     pub(super) fn settle(&mut self, item: Value) -> Result<usize, Failure> {
         if self.kind() != Kind::of(&item) {

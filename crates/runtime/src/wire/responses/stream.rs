@@ -83,7 +83,8 @@ impl Stream {
             "response.output_item.added" => self.open(event.output_index, event.item),
             "response.output_item.done" => {
                 let item = event.item.ok_or_else(|| malformed("the end of no item"))?;
-                self.close(index(event.output_index)?, item)
+                let at = event.output_index.unwrap_or_else(|| self.place_of(&item));
+                self.close(at, item)
             }
             "response.created" | "response.in_progress" => {
                 self.same(&event.response.unwrap_or_default())
@@ -118,7 +119,24 @@ impl Stream {
         self.announces = true;
         // Seen of real servers: an item that is nothing.
         let Some(item) = item else { return Ok(()) };
-        self.insert(index(at)?, Item::begun(&item))
+        self.insert(at.unwrap_or_else(|| self.next_place()), Item::begun(&item))
+    }
+
+    fn next_place(&self) -> u64 {
+        self.items.last_key_value().map_or(0, |(at, _)| at.saturating_add(1))
+    }
+
+    /// Where an item belongs that ends without saying so: with the one of its name, or the only one
+    /// of its kind; else it is one of its own.
+    fn place_of(&self, item: &Value) -> u64 {
+        let open = self.items.iter().filter(|(_, it)| it.state == State::Open);
+        let named = open.clone().find(|(_, it)| it.is(item));
+        let mut alike = open.filter(|(_, it)| it.kind() == Kind::of(item));
+        let only = match (alike.next(), alike.next()) {
+            (Some(only), None) => Some(only),
+            (Some(_) | None, _) => None,
+        };
+        named.or(only).map_or_else(|| self.next_place(), |(at, _)| *at)
     }
 
     fn insert(&mut self, index: u64, item: Item) -> Result<(), Failure> {
@@ -153,7 +171,8 @@ impl Stream {
 
     /// The item a piece belongs to. None: it is nobody's, and nothing is lost with it.
     fn item(&mut self, event: &Heard<'_>, kind: Kind) -> Result<Option<&mut Body>, Failure> {
-        let index = match event.output_index {
+        let named = || self.items.iter().rev().find(|(_, item)| item.is_called(&event.item_id));
+        let index = match event.output_index.or_else(|| named().map(|(at, _)| *at)) {
             None if !self.announces => 0,
             at => index(at)?,
         };
@@ -279,8 +298,7 @@ impl Stream {
             let found =
                 next(&|heard| heard.is(&item)).or_else(|| next(&|heard| heard.kind() == kind));
             let Some(found) = found else {
-                let last = self.items.last_key_value().map_or(0, |(at, _)| at.saturating_add(1));
-                let at = if self.items.contains_key(&at) { last } else { at };
+                let at = if self.items.contains_key(&at) { self.next_place() } else { at };
                 self.close(at, item)?;
                 continue;
             };

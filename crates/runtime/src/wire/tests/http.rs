@@ -242,6 +242,22 @@ fn the_key_is_shown_to_nobody_else() {
     let echo = format!(r#"{{"error":{{"type":"x","message":"bad key {SECRET}!"}}}}"#);
     let failure = answer(response("401 Unauthorized", "", &echo)).unwrap_err();
     assert_eq!(failure.message, "bad key (the key)!");
+    // Key, header, and what is left of a message that repeats both.
+    let cases = [
+        ("sk-very-secret", "Bearer also-very-secret-9", "bad (the key) or (the key), sk-"),
+        ("k", "eu", "bad k or eu, sk-"),
+        ("ollama", "team a", "bad ollama or team a, sk-"),
+    ];
+    for (key, header, expected) in cases {
+        let echo = format!(r#"{{"error":{{"message":"bad {key} or {header}, sk-"}}}}"#);
+        let (base, server) = serve(vec![response("401 Unauthorized", "", &echo)]);
+        let headers = vec![("x-team".to_owned(), Key::new(header))];
+        let settings = Settings { headers, ..Settings::new(&base, Key::new(key)) };
+        let anthropic = wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).unwrap();
+        let failure = block_on(ask(&anthropic)).unwrap_err();
+        assert_eq!(failure.message.replace("Bearer ", ""), expected);
+        server.join().unwrap();
+    }
     let settings = Settings::new("http://user:pw-1@127.0.0.1:1", Key::new(SECRET));
     let anthropic = wire::provider(WireName::Anthropic, &settings, Arc::new(Still)).unwrap();
     for shown in [format!("{settings:?}").replace("pw-1@", ""), format!("{anthropic:?}")] {

@@ -56,6 +56,39 @@ fn what_is_ended_on_the_way_needs_no_telling_at_the_end() {
     means_the_same("an item that is nothing", &gap);
 }
 
+/// As llama.cpp has it: what a piece belongs to is told by name.
+#[test]
+fn items_may_have_names_instead_of_places() {
+    let placeless = |mut event: Value, name: &str| {
+        event.as_object_mut().unwrap().remove("output_index");
+        event["item_id"] = name.into();
+        event
+    };
+    let [message_done, call_done] = whole();
+    let mut begun = call("c1", "read", "");
+    begun.as_object_mut().unwrap().remove("id");
+    let text = [
+        placeless(added(0, &message("")), ""),
+        placeless(say(0, "a"), "m1"),
+        placeless(say(0, "b"), "m1"),
+        placeless(done(0, &message_done), ""),
+    ];
+    let called = [
+        placeless(added(1, &begun), ""),
+        placeless(arguments(1, "{\"a\":1}"), "c1"),
+        placeless(done(1, &call_done), ""),
+    ];
+    let events = [&text[..], &called, &[completed(&[])]].concat();
+    means_the_same("names", &events);
+    // Two calls at once, which end under other names: whose pieces are whose is not known.
+    let other = placeless(added(2, &call("c2", "read", "")), "");
+    let unknown = placeless(done(1, &call("c9", "read", "")), "");
+    let lost = [called[0].clone(), other, unknown, completed(&[])];
+    assert!(read(&lost).is_err());
+    let stray = [called[0].clone(), placeless(arguments(1, "{}"), "c7"), completed(&[])];
+    assert_eq!(read(&stray).unwrap_err().kind, FailureKind::Malformed);
+}
+
 #[test]
 fn text_needs_no_end_of_its_own() {
     for beginning in [vec![], vec![created()], vec![created(), added(0, &message(""))]] {
@@ -133,7 +166,7 @@ fn an_answer_that_contradicts_itself_is_none() {
     let tool = call("c1", "exec", "{}");
     let mut nameless = call("c1", "", "{}");
     nameless["name"] = Value::Null;
-    let nowhere = json!({ "type": "response.output_item.added", "item": message("") });
+    let nowhere = json!({ "type": "response.output_text.delta", "delta": "a" });
     let second = json!({ "type": "response.created", "response": { "id": "r2" } });
     each_fails(&[
         ("an index twice", vec![text.clone(), calls.clone()], Malformed),
@@ -148,7 +181,7 @@ fn an_answer_that_contradicts_itself_is_none() {
         ("another tool at the end", vec![calls.clone(), done(0, &tool)], Malformed),
         ("another call in the list", vec![calls.clone(), completed(&[other])], Malformed),
         ("no name", vec![done(0, &nameless)], Malformed),
-        ("no index", vec![nowhere], Malformed),
+        ("no index", vec![calls.clone(), nowhere], Malformed),
         ("a second answer", vec![calls, second], Malformed),
     ]);
 }

@@ -307,6 +307,20 @@ fn a_stutter_at_the_beginning_is_no_second_answer() {
     assert_eq!(decode(&[sse(&events).as_bytes()]).unwrap().text, "a");
 }
 
+/// Part of the first block was told before the second took its place.
+#[test]
+fn a_block_that_begins_again_is_no_answer_and_no_panic() {
+    let events = [start(), text(0), say(0, "told"), text(0), say(0, "b"), close(0)];
+    let events: Vec<String> = events.iter().map(|event| sse(std::slice::from_ref(event))).collect();
+    let chunks: Vec<&[u8]> = events.iter().map(String::as_bytes).collect();
+    assert_eq!(decode(&chunks).unwrap_err().kind, FailureKind::Malformed);
+    // Together with what comes before and after it.
+    let chunks: Vec<&[u8]> = vec![chunks[0], chunks[1], chunks[2]];
+    let again = events[3..].concat();
+    let chunks = [chunks, vec![again.as_bytes()]].concat();
+    assert_eq!(decode(&chunks).unwrap_err().kind, FailureKind::Malformed);
+}
+
 /// Recorded streams, if they stand beside the checkout.
 #[test]
 fn recorded_streams() {
