@@ -48,7 +48,7 @@ impl Setup<'_> {
         let definitions = match self.script {
             Some(script) => {
                 let named = script.names().filter(|name| *name != root && *name != MAIN);
-                named.map(|name| self.below(definition(name, Kind::Agent))).collect()
+                named.map(|name| self.below(narrowed(script, name))).collect()
             }
             None => vec![self.below(worker())],
         };
@@ -159,6 +159,16 @@ fn audience(approvals: Approvals) -> Audience {
 fn worker() -> Definition {
     let about = "does one task on its own and reports back".into();
     Definition { about, ..Definition::new("worker", Kind::Agent) }
+}
+
+/// Somebody of a script, who may do what the script says.
+fn narrowed(script: &Script, name: &str) -> Definition {
+    let mut made = definition(name, Kind::Agent);
+    if let Some(classes) = script.may(name) {
+        made.uses.classes.clone_from(classes);
+        made.ceiling.classes.clone_from(classes);
+    }
+    made
 }
 
 fn definition(name: &str, kind: Kind) -> Definition {

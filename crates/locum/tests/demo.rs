@@ -61,7 +61,7 @@ fn the_fast_tour_shows_everything_and_changes_nothing() {
     let question = asked.iter().find(|line| line["kind"] == "question").unwrap();
     assert_eq!(about(question), "guide");
     let approval = asked.iter().find(|line| line["kind"] == "approval").unwrap();
-    assert_eq!(about(approval), "writer");
+    assert_eq!(about(approval), "counter");
     let allowed = closed.iter().find(|line| line["id"] == approval["id"]).unwrap();
     assert_eq!(allowed["decision"], "allow");
     assert_eq!(asked.len(), closed.len(), "nothing is left open");

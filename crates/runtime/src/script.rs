@@ -9,11 +9,11 @@ mod file;
 mod tools;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locum_kernel::{
-    Body, Failure, FailureKind, Line, Note, Purpose, Reply, Source, Usage, Use, headline,
+    Body, Class, Failure, FailureKind, Line, Note, Purpose, Reply, Source, Usage, Use, headline,
 };
 use regex_lite::Regex;
 use serde_json::json;
@@ -38,6 +38,7 @@ pub const ANYBODY: &str = "*";
 pub struct Script {
     agents: BTreeMap<String, Vec<Step>>,
     props: BTreeMap<String, Prop>,
+    may: BTreeMap<String, BTreeSet<Class>>,
     delay_ms: u64,
     /// Characters in one piece of a stream.
     chunk: usize,
@@ -134,6 +135,11 @@ impl Script {
     }
 
     /// What the model it plays can hold, if it says so.
+    #[must_use]
+    pub fn may(&self, agent: &str) -> Option<&BTreeSet<Class>> {
+        self.may.get(agent)
+    }
+
     #[must_use]
     pub fn window_tokens(&self) -> Option<u64> {
         self.window_tokens

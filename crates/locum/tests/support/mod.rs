@@ -224,7 +224,7 @@ impl Running {
     pub(crate) fn line(&mut self) -> Option<Value> {
         loop {
             let line: Value = serde_json::from_str(&self.stdout.next()?.unwrap()).unwrap();
-            if line["type"] != "message.delta" {
+            if line["type"] != "message.delta" && line["type"] != "tool.output" {
                 self.told.push(line.clone());
                 return Some(line);
             }

@@ -1,6 +1,6 @@
 //! The script's file: YAML in, steps out, every mistake with its line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ struct File {
     defaults: Defaults,
     #[serde(default)]
     tools: BTreeMap<String, RawTool>,
+    /// What an agent may do, if not everything.
+    #[serde(default)]
+    may: BTreeMap<String, BTreeSet<Class>>,
     agents: BTreeMap<String, Vec<Spanned<RawStep>>>,
 }
 
@@ -163,7 +166,8 @@ impl Script {
         let usage = Usage { input, output, cached, cache_write, reasoning };
         let Defaults { delay_ms, chunk, window_tokens, .. } = file.defaults;
         let props = file.tools.into_iter().map(|(name, raw)| (name, raw.into())).collect();
-        Ok(Script { agents, props, delay_ms, chunk, usage, window_tokens })
+        let may = file.may;
+        Ok(Script { agents, props, may, delay_ms, chunk, usage, window_tokens })
     }
 }
 
