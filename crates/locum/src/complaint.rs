@@ -11,10 +11,10 @@ use locum_runtime::{driver, script};
 use crate::look::text::quote;
 
 /// The exit codes of the command line, by what they mean.
-const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// Model, key or network.
 const NETWORK: u8 = 6;
-const DATA: u8 = 7;
+pub(crate) const DATA: u8 = 7;
 
 #[derive(Debug)]
 pub(crate) struct Complaint {
@@ -420,7 +420,7 @@ fn usage_cause(text: &str) -> String {
 }
 
 /// An error with everything behind it, outermost first.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(inner) = at {

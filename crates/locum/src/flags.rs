@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 mod look;
+mod memory;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub(crate) use look::{
     Agents, Asks, By, Completions, Cost, Fork, Format, Logs, Look, Man, Queue, QueueAct, Replay,
     Search, Sessions, SessionsAct, Show, Timeline,
 };
+
+pub(crate) use memory::{Memory, MemoryAct, Whose};
 
 #[derive(Debug, Parser)]
 #[command(name = "locum", version, about = "An agent runtime in which sub-agents are first-class")]
@@ -46,6 +49,10 @@ pub(crate) enum Command {
     Models(Models),
     /// Tests keys, local servers, the data folder and the terminal; asks each provider one word
     Doctor(Doctor),
+    /// Servers whose tools agents may use: whether they come up, and what they offer
+    Mcp(Mcp),
+    /// What agents and people want remembered beyond a session
+    Memory(Memory),
     /// Serves a scripted model to other programs, in the words of real providers
     ScriptServer(ScriptServer),
     /// Reads a recorded stream of a provider and prints what it says, as one JSON object
@@ -144,6 +151,16 @@ pub(crate) struct Run {
     pub(crate) approvals: Option<Approvals>,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also those this folder brings along
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,10 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
 //! In reading order: the flags, the user's `config`, who answers (`model`, with `endpoint` and
-//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`),
-//! what it prints, how it complains; whom a name means (`address`), the commands that look at
-//! sessions (`look`) and those that do something in them (`act`).
+//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`,
+//! `servers`), what it prints, how it complains; whom a name means (`address`), the commands that
+//! look at sessions (`look`), those that do something in them (`act`), and what is remembered
+//! beyond them (`memory`).
 
 mod act;
 mod address;
@@ -16,6 +17,7 @@ mod doctor;
 mod endpoint;
 mod flags;
 mod look;
+mod memory;
 mod model;
 mod models;
 #[cfg(debug_assertions)]
@@ -29,6 +31,7 @@ mod rule;
 mod rules;
 mod run;
 mod serve_script;
+mod servers;
 mod setup;
 mod signal;
 mod terminal;
@@ -85,7 +88,12 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
             let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
             doctor::examine(doctor, &Places { data, config })
         }
+        Command::Mcp(mcp) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            servers::list(mcp, &Places { data, config })
+        }
         Command::Act(act) => act::act(act, flags.data.as_deref()),
+        Command::Memory(memory) => memory::obey(memory, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
