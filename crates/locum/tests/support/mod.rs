@@ -108,7 +108,12 @@ pub(crate) fn stderr(output: &Output) -> &str {
 pub(crate) fn lines(output: &Output) -> Vec<Value> {
     let text = std::str::from_utf8(&output.stdout).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    lines.filter(|line: &Value| line["type"] != "message.delta").collect()
+    lines.filter(is_durable).collect()
+}
+
+/// Pieces have no number of their own.
+fn is_durable(line: &Value) -> bool {
+    line["type"] != "message.delta" && line["type"] != "tool.output"
 }
 
 pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -224,7 +229,7 @@ impl Running {
     pub(crate) fn line(&mut self) -> Option<Value> {
         loop {
             let line: Value = serde_json::from_str(&self.stdout.next()?.unwrap()).unwrap();
-            if line["type"] != "message.delta" && line["type"] != "tool.output" {
+            if is_durable(&line) {
                 self.told.push(line.clone());
                 return Some(line);
             }
