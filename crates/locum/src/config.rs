@@ -408,6 +408,7 @@ mod tests {
                 model = "groq/llama"
                 fallback = ["openai/gpt-5", "fast"]
                 ca_file = "ca.pem"
+                rules = ['allow exec "cargo *"', { rule = 'deny exec "rm *"', match = ["rm -r x"] }]
                 aliases.fast = "groq/small"
                 [providers.google]
                 base_url = "http://127.0.0.1:1"
@@ -432,6 +433,8 @@ mod tests {
         assert_eq!(config.model.as_deref(), Some("groq/llama"));
         assert_eq!(config.fallback, ["openai/gpt-5", "fast"]);
         assert_eq!(config.aliases["fast"], "groq/small");
+        let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
+        assert_eq!(rules, ["allow exec \"cargo *\"", "deny exec \"rm *\""]);
         assert_eq!(config.ca_file.as_deref(), Some(Path::new("/etc/x/ca.pem")));
         let google = &config.providers["gemini"];
         assert_eq!(google.headers, [("X-Team".to_owned(), "a b".to_owned())]);
@@ -440,6 +443,26 @@ mod tests {
         assert_eq!(config.prices["gemini/g"].price.unwrap().input, 500_000);
         let Limits { slots, max_turns, max_cost } = config.limits;
         assert_eq!((slots, max_turns, max_cost), (Some(2), Some(3), Some(1_250_000)));
+    }
+
+    #[test]
+    fn a_rule_that_does_not_do_what_it_says_is_a_mistake() {
+        let cases = [
+            ("rules = ['forbid exec']", "c.toml:1: \"forbid exec\", column 1: "),
+            ("rules = [{ match = ['x'] }]", "c.toml:1: rules needs a `rule`"),
+            (
+                "rules = [\n{ rule = 'deny exec \"rm *\"', match = ['ls'] }]",
+                "does not match its example \"ls\"",
+            ),
+            (
+                "rules = [{ rule = 'allow exec \"cargo *\"', not_match = ['cargo build'] }]",
+                "matches its example \"cargo build\"",
+            ),
+        ];
+        for (text, words) in cases {
+            let told = told(text);
+            assert!(told.contains(words), "{text}: {told}");
+        }
     }
 
     /// What is told of a file, all of it.

@@ -98,7 +98,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
         Command::Demo(demo) => demo::demo(demo, flags.data.as_deref(), flags.plain),
-        Command::Rules(rules) => rules::obey(rules),
+        Command::Rules(rules) => rules::obey(rules, flags.config.as_deref()),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

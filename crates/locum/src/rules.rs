@@ -1,12 +1,15 @@
 //! `locum rules test`: what a command would really run, which rule speaks about each part of it,
 //! and what the judge would say. Nothing is run.
 
+use std::path::Path;
+
 use locum_kernel::{Explanation, PolicyMode, Question, RuleKind, explain};
 use locum_runtime::rules::{USUAL, arguments, usual};
 use locum_runtime::subjects::subjects;
 use serde_json::json;
 
 use crate::complaint::Complaint;
+use crate::config;
 use crate::flags::{Rules, RulesAct, RulesTest};
 use crate::look::text::clean;
 use crate::print;
@@ -14,15 +17,17 @@ use crate::print;
 /// It would not run without a person.
 const NOT_FREE: u8 = 3;
 
-pub(crate) fn obey(rules: &Rules) -> Result<u8, Complaint> {
+pub(crate) fn obey(rules: &Rules, config: Option<&Path>) -> Result<u8, Complaint> {
     match &rules.act {
-        RulesAct::Test(test) => try_out(test),
+        RulesAct::Test(test) => try_out(test, config),
     }
 }
 
-fn try_out(test: &RulesTest) -> Result<u8, Complaint> {
+/// With the rules of the configuration and those that are given.
+fn try_out(test: &RulesTest, config: Option<&Path>) -> Result<u8, Complaint> {
     let tool = usual(&test.tool).ok_or_else(|| Complaint::no_such_tool(&test.tool, USUAL))?;
-    let rules = test.rules();
+    let mut rules = config::read(config)?.rules;
+    rules.extend(test.rules());
     let mode = test.mode.map_or(PolicyMode::Ask, Into::into);
     let arguments = arguments(&tool, &test.subject);
     let subjects = subjects(&tool, &arguments);

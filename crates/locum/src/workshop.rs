@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use locum_mcp::ServerSpec;
@@ -22,19 +23,20 @@ use crate::print;
 
 /// Where a session works, from what this program knows.
 pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option<&Path>) -> Place {
-    let folder = config.map(Path::to_owned).or_else(config::default_path);
+    // A rule for a path that is not absolute would hold in every folder.
+    let named = config.and_then(|file| path::absolute(file).ok());
     Place {
         session: session.to_owned(),
         workspace: workspace.to_owned(),
         data: data.to_owned(),
-        config: folder,
+        config: named.or_else(config::default_path),
         home: set("HOME").map(PathBuf::from),
     }
 }
 
 /// The servers people have configured: their own, and those of the folder if it is trusted.
 pub(crate) fn server_specs(place: &Place, trusted: bool) -> Result<Vec<ServerSpec>, Complaint> {
-    let environment: BTreeMap<String, String> = env::vars().collect();
+    let environment = environment();
     let own = place.config.as_deref().and_then(Path::parent).map(|it| it.join("mcp.json"));
     let theirs = place.workspace.join(".mcp.json");
     let mut specs: Vec<ServerSpec> = Vec::new();
@@ -57,6 +59,14 @@ pub(crate) fn server_specs(place: &Place, trusted: bool) -> Result<Vec<ServerSpe
         specs.extend(new);
     }
     Ok(specs)
+}
+
+/// What of the environment can be written down as text.
+fn environment() -> BTreeMap<String, String> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    env::vars_os().filter_map(text).collect()
 }
 
 /// What models are told of tools, and where they find pictures.

@@ -50,12 +50,13 @@ impl Exec {
     #[must_use]
     pub fn new(place: Place) -> Exec {
         let survey = OnceLock::new();
-        let bare = match known(&place.data) {
+        let note = note(&place);
+        let bare = match known(&note) {
             Known::Walls => None,
             Known::Bare(why) => Some(why),
             Known::Nothing => {
                 let found = survey.get_or_init(take).builder().err().map(|why| why.to_string());
-                remember(&place.data, found.as_deref());
+                remember(&note, found.as_deref());
                 found
             }
         };
@@ -75,10 +76,17 @@ fn take() -> Survey {
     Survey::take(Path::new("/proc/self/exe"))
 }
 
+/// Where that is written: with the user's caches, because it is the same for all data folders.
+fn note(place: &Place) -> PathBuf {
+    let caches = std::env::var_os("XDG_CACHE_HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let caches = caches.or_else(|| place.home.as_ref().map(|home| home.join(".cache")));
+    caches.map_or_else(|| place.data.clone(), |caches| caches.join("locum")).join("walls")
+}
+
 /// What was found on this machine before, as long as nothing it depends on has changed: trying
 /// out walls takes longer than all the rest of a start.
-fn known(data: &Path) -> Known {
-    let text = fs::read_to_string(data.join("walls")).unwrap_or_default();
+fn known(note: &Path) -> Known {
+    let text = fs::read_to_string(note).unwrap_or_default();
     match text.strip_prefix(&machine()) {
         Some(rest) => {
             rest.strip_prefix("none ").map_or(Known::Walls, |why| Known::Bare(why.to_owned()))
@@ -94,10 +102,11 @@ enum Known {
     Bare(String),
 }
 
-fn remember(data: &Path, bare: Option<&str>) {
+fn remember(note: &Path, bare: Option<&str>) {
     let said = bare.map_or_else(|| "there".to_owned(), |why| format!("none {why}"));
     // Nothing depends on it but a little time.
-    let _ = fs::write(data.join("walls"), format!("{}{said}", machine()));
+    let _ = note.parent().map(fs::create_dir_all);
+    let _ = fs::write(note, format!("{}{said}", machine()));
 }
 
 /// What walls depend on: the system, whether bubblewrap is there, who we are.

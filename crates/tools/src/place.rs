@@ -57,11 +57,39 @@ impl Place {
         hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
     }
 
+    /// Keys may lie beside the configuration, so its folder is hidden, unless the work is in there.
     fn hidden(&self) -> impl Iterator<Item = &Path> {
-        let config = self.config.as_deref().and_then(Path::parent);
+        let apart = |folder: &&Path| !self.workspace.starts_with(folder);
+        let config = self.config.as_deref();
+        let config = config.and_then(Path::parent).filter(apart).or(config);
         [Some(self.data.as_path()), config].into_iter().flatten()
     }
 }
 
 /// What agents are made of. An agent that could write here would write itself.
 const DEFINITIONS: [&str; 4] = [".locum", ".claude", ".agents", ".goose"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_hides_its_folder_but_never_the_work() {
+        let cases = [
+            ("/users/me/.config/locum/config.toml", "/users/me/.config/locum"),
+            ("/srv/project/locum.toml", "/srv/project/locum.toml"),
+            ("/srv/config.toml", "/srv/config.toml"),
+        ];
+        for (config, hidden) in cases {
+            let place = Place {
+                session: "s".into(),
+                workspace: "/srv/project".into(),
+                data: "/data".into(),
+                config: Some(config.into()),
+                home: None,
+            };
+            let found: Vec<&Path> = place.hidden().collect();
+            assert_eq!(found, [Path::new("/data"), Path::new(hidden)], "{config}");
+        }
+    }
+}

@@ -165,7 +165,10 @@ fn wrap(place: Place) -> Wrap {
     // For as long as the session: a server may be started again at any time.
     let holds: Mutex<Vec<Hold>> = Mutex::default();
     Arc::new(move |spec: &ServerSpec| {
-        let environment = std::env::vars().collect();
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let environment = std::env::vars_os().filter_map(text).collect();
         let plain = Launch::plain(spec, &environment);
         if !matches!(spec.transport, Transport::Stdio { .. }) {
             return Ok(plain);
