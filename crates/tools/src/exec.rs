@@ -51,14 +51,14 @@ impl Exec {
     pub fn new(place: Place) -> Exec {
         let survey = OnceLock::new();
         let note = note(&place);
-        let bare = match known(&note) {
-            Known::Walls => None,
-            Known::Bare(why) => Some(why),
-            Known::Nothing => {
-                let found = survey.get_or_init(take).builder().err().map(|why| why.to_string());
-                remember(&note, found.as_deref());
-                found
+        let bare = if has_walls(&note) {
+            None
+        } else {
+            let found = survey.get_or_init(take).builder().err().map(|why| why.to_string());
+            if found.is_none() {
+                remember(&note);
             }
+            found
         };
         let processes = Processes::new(Keeper::of_this_program(KEEP));
         Exec(Arc::new(Room { place, processes, survey, bare, holds: Mutex::default() }))
@@ -83,30 +83,17 @@ fn note(place: &Place) -> PathBuf {
     caches.map_or_else(|| place.data.clone(), |caches| caches.join("locum")).join("walls")
 }
 
-/// What was found on this machine before, as long as nothing it depends on has changed: trying
-/// out walls takes longer than all the rest of a start.
-fn known(note: &Path) -> Known {
-    let text = fs::read_to_string(note).unwrap_or_default();
-    match text.strip_prefix(&machine()) {
-        Some(rest) => {
-            rest.strip_prefix("none ").map_or(Known::Walls, |why| Known::Bare(why.to_owned()))
-        }
-        None => Known::Nothing,
-    }
+/// Whether walls were found on this machine before and nothing they depend on has changed: trying
+/// them out takes longer than all the rest of a start. That there are none is never believed from
+/// a file, so nobody can take them down by writing one.
+fn has_walls(note: &Path) -> bool {
+    fs::read_to_string(note).is_ok_and(|text| text == machine())
 }
 
-enum Known {
-    Nothing,
-    Walls,
-    /// There are none, for this reason.
-    Bare(String),
-}
-
-fn remember(note: &Path, bare: Option<&str>) {
-    let said = bare.map_or_else(|| "there".to_owned(), |why| format!("none {why}"));
+fn remember(note: &Path) {
     // Nothing depends on it but a little time.
     let _ = note.parent().map(fs::create_dir_all);
-    let _ = fs::write(note, format!("{}{said}", machine()));
+    let _ = fs::write(note, machine());
 }
 
 /// What walls depend on: the system, whether bubblewrap is there, who we are.

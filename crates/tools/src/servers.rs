@@ -159,7 +159,7 @@ fn output(called: Called, shelf: &Shelf, spills: &Path) -> Output {
 }
 
 /// Servers run behind walls like any command, but with the network, for which most of them exist.
-/// On a machine without walls they run as their own configuration asks.
+/// On a machine without walls they do not run: nobody was asked.
 fn wrap(place: Place) -> Wrap {
     let survey: OnceLock<Survey> = OnceLock::new();
     // For as long as the session: a server may be started again at any time.
@@ -174,9 +174,7 @@ fn wrap(place: Place) -> Wrap {
             return Ok(plain);
         }
         let survey = survey.get_or_init(|| Survey::take(Path::new("/proc/self/exe")));
-        if survey.builder().is_err() {
-            return Ok(plain);
-        }
+        survey.builder().map_err(|why| io::Error::other(why.to_string()))?;
         let mut walls = Walls::around(&place.workspace);
         walls.network = Network::On;
         walls.guards = place.guards();
@@ -202,7 +200,7 @@ fn wrap(place: Place) -> Wrap {
 
 /// Where the usual runners of servers keep what they have fetched.
 fn caches(home: Option<&Path>) -> Vec<PathBuf> {
-    let names = [".npm", ".cache"];
+    let names = [".npm", ".cache/uv"];
     let all = home.into_iter().flat_map(|home| names.map(|name| home.join(name)));
     all.filter(|path| path.is_dir()).collect()
 }
