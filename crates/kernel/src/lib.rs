@@ -58,7 +58,7 @@ pub use message::{
     Body, Line, Message, Note, Output, Picture, Reply, Source, Subjects, To, Urgency, Usage, Use,
     Who, clip, headline,
 };
-pub use owed::{deadline, errand, owed, parcel};
+pub use owed::{deadline, errand, is_repeatable, owed, parcel};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};

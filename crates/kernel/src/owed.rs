@@ -47,6 +47,15 @@ pub fn deadline(session: &Session) -> Option<Time> {
     session.timers.first().map(|(time, _)| *time)
 }
 
+/// Whether running the tool of this key again is the same as running it once.
+#[must_use]
+pub fn is_repeatable(session: &Session, key: Key) -> bool {
+    let Some(Owed::Tool(agent, id)) = session.owed.get(&key) else { return false };
+    let call = session.agent(*agent).and_then(|agent| agent.call(*id));
+    let tool = call.and_then(|call| session.world.tools.get(&call.name));
+    tool.is_some_and(|tool| tool.class == Class::Read && tool.idempotent)
+}
+
 /// What a `RunTool` of this key is to do. `None` if it is no longer owed.
 #[must_use]
 pub fn errand(session: &Session, key: Key) -> Option<Errand> {

@@ -167,6 +167,7 @@ async fn wait_for_readers(
 
 /// How long the last words of a run that was told to stop may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Who answers, and with what.
 struct Equipped {
     chosen: Chosen,

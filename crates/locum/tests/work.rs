@@ -137,6 +137,7 @@ agents:
         - exec: {command: "sleep 100", background: true}
         - process: {action: list}
         - process: {action: kill, id: p3}
+        - process: {action: wait, id: p3}
         - read: {path: nothing.txt}
     - {say: done}
 "#;
@@ -158,7 +159,7 @@ agents:
     assert!(long["handle"].as_str().unwrap().starts_with("spill:"), "{long}");
     assert!(said[5].contains("p3 running"), "{}", said[5]);
     assert!(said[6].contains("[killed]") || said[6].contains("signal"), "{}", said[6]);
-    assert!(said[7].contains("nothing.txt"), "{}", said[7]);
+    assert!(said[8].contains("nothing.txt"), "{}", said[8]);
     let outputs = lines.iter().filter(|line| line["type"] == "tool.output").count();
     assert!(outputs > 0, "commands are heard while they print");
     let result = lines.last().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use locum_kernel::{AgentId, Class, Deed, Errand, Output, ToolSpec};
@@ -15,7 +15,6 @@ use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
 use locum_sandbox::{Enclosed, Hold, Network, Survey, Terminal, Walls, Writes};
-use serde_json::Value;
 
 use crate::files::cut;
 use crate::process;
@@ -42,8 +41,15 @@ pub(crate) struct Room {
     survey: OnceLock<Survey>,
     /// Why there are no walls on this machine; a person is asked for every command then.
     bare: Option<String>,
-    /// What stands in for absent places while a command that went to the background runs.
-    holds: Mutex<BTreeMap<Id, Hold>>,
+    /// Commands that went to the background and whose end nobody has been told yet.
+    background: Mutex<BTreeMap<Id, Background>>,
+}
+
+#[derive(Debug)]
+struct Background {
+    line: String,
+    /// What stands in for absent places while it runs.
+    hold: Option<Hold>,
 }
 
 impl Exec {
@@ -61,7 +67,7 @@ impl Exec {
             found
         };
         let processes = Processes::new(Keeper::of_this_program(KEEP));
-        Exec(Arc::new(Room { place, processes, survey, bare, holds: Mutex::default() }))
+        Exec(Arc::new(Room { place, processes, survey, bare, background: Mutex::default() }))
     }
 
     /// Why commands run without walls here, if they do.
@@ -144,19 +150,20 @@ impl Room {
         };
         let Prepared { command, hold } = prepared;
         let call = errand.call;
+        let typed = text(&errand.arguments, "command").unwrap_or_default().to_owned();
         let told = |it: &Progress| live.output(call, it.bytes, &it.tail);
         let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
         self.let_go();
         match ran {
             Ok(Ran::Ended(report)) => {
                 drop(hold);
-                let command = text(&errand.arguments, "command").unwrap_or_default();
-                self.told(command, &report)
+                self.told(Some(typed), &report)
             }
             Ok(Ran::Backgrounded { id, so_far }) => {
-                self.holds.lock().unwrap_or_else(PoisonError::into_inner).insert(id, hold);
+                self.background().insert(id, Background { line: typed, hold: Some(hold) });
                 let next = format!("{{\"action\": \"wait\", \"id\": \"{id}\"}}");
-                Output::ok(format!("{so_far}\n[goes on in the background as {id}: process {next}]"))
+                let said = shown(&so_far);
+                Output::ok(format!("{said}\n[goes on in the background as {id}: process {next}]"))
             }
             Err(error) => Output::error(error.to_string()),
         }
@@ -228,7 +235,13 @@ impl Room {
         }
     }
 
-    pub(crate) fn told(&self, line: &str, report: &Report) -> Output {
+    /// How a command of the background ended. Its deed is told once, however often it is asked.
+    pub(crate) fn ended(&self, report: &Report) -> Output {
+        let line = self.background().remove(&report.id).map(|it| it.line);
+        self.told(line, report)
+    }
+
+    fn told(&self, line: Option<String>, report: &Report) -> Output {
         let exit = match report.exit {
             Exit::Code(code) => code,
             Exit::Signal(signal) => 128 + signal,
@@ -243,14 +256,21 @@ impl Room {
             let left = report.left_behind;
             output.text = format!("{}\n[{left} processes it left were ended]", output.text);
         }
-        output.deeds.push(Deed::Ran { argv: line.to_owned(), exit });
+        output.deeds.extend(line.map(|argv| Deed::Ran { argv, exit }));
         output
     }
 
     /// Stand-ins of commands that have ended.
     fn let_go(&self) {
-        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
-        holds.retain(|id, _| self.processes.log(*id, 0, 0).is_ok_and(|log| log.exit.is_none()));
+        for (id, background) in self.background().iter_mut() {
+            if !self.processes.log(*id, 0, 0).is_ok_and(|log| log.exit.is_none()) {
+                background.hold = None;
+            }
+        }
+    }
+
+    fn background(&self) -> MutexGuard<'_, BTreeMap<Id, Background>> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -261,7 +281,7 @@ struct Prepared {
 
 /// All of what a command said, if it is somewhere; the file it was in is not needed any more.
 fn whole(report: &Report) -> String {
-    let Some(spill) = &report.output.spill else { return report.output.to_string() };
+    let Some(spill) = &report.output.spill else { return shown(&report.output) };
     let whole = fs::read(&spill.path);
     let _ = fs::remove_file(&spill.path);
     match whole {
@@ -272,11 +292,15 @@ fn whole(report: &Report) -> String {
                 None => text,
             }
         }
-        Err(_) => report.output.to_string(),
+        Err(_) => shown(&report.output),
     }
 }
 
-/// What a model gets of a value it sent.
-pub(crate) fn shown(value: Option<&Value>) -> String {
-    value.map(Value::to_string).unwrap_or_default()
+/// What is in memory of it. Where the rest lies is our own affair: no agent can look there.
+pub(crate) fn shown(output: &locum_process::Output) -> String {
+    if output.left_out == 0 {
+        return output.head.clone();
+    }
+    let left = output.left_out;
+    format!("{}\n[… {left} bytes left out; process log shows them …]\n{}", output.head, output.tail)
 }

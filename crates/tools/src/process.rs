@@ -30,7 +30,7 @@ pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
         "log" => log(room, id, arguments),
         "write" => write(room, id, arguments).await,
         "wait" => wait(room, id, arguments).await,
-        "kill" => room.processes.kill(id).await.map(|report| room.told(&id.to_string(), &report)),
+        "kill" => room.processes.kill(id).await.map(|report| room.ended(&report)),
         other => {
             let words = "list, log, write, wait or kill";
             return Output::error(format!("process does not know {other:?}: it is {words}"));
@@ -41,9 +41,7 @@ pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
 
 /// The one that is meant, if it is the agent's own.
 fn own(room: &Room, owner: &str, arguments: &Value) -> Result<Id, String> {
-    let named = text(arguments, "id");
-    let named =
-        named.ok_or_else(|| format!("which one? `id` is {}", shown(arguments.get("id"))))?;
+    let named = text(arguments, "id").ok_or("which one? `id` is missing; process list")?;
     let id: Id = named.parse().map_err(|error: Error| error.to_string())?;
     let rows = room.processes.list(owner);
     let known = rows.iter().any(|row| row.id == id);
@@ -73,8 +71,10 @@ async fn write(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> 
 async fn wait(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {
     let longest = number(arguments, "timeout_s").map_or(WAIT, Duration::from_secs);
     match room.processes.wait(id, longest.min(WAIT_MAX)).await? {
-        Ran::Ended(report) => Ok(room.told(&id.to_string(), &report)),
-        Ran::Backgrounded { so_far, .. } => Ok(Output::ok(format!("{so_far}\n[{id} still runs]"))),
+        Ran::Ended(report) => Ok(room.ended(&report)),
+        Ran::Backgrounded { so_far, .. } => {
+            Ok(Output::ok(format!("{}\n[{id} still runs]", shown(&so_far))))
+        }
     }
 }
 

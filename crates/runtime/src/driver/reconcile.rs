@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_kernel::{
-    AgentId, Class, Effect, Errand, Failure, FailureKind, Input, Key, Output, Seq, Time, deadline,
-    errand, owed, parcel, prompt,
+    AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Seq, Time, deadline, errand,
+    is_repeatable, owed, parcel, prompt,
 };
 
 use super::{Driver, Hands};
@@ -44,8 +44,7 @@ impl Driver {
     pub(super) fn is_harmless(&self, effect: &Effect) -> bool {
         match effect {
             Effect::CallModel { .. } => true,
-            Effect::RunTool { key, .. } => errand(&self.session, *key)
-                .is_some_and(|errand| errand.class == Class::Read && errand.idempotent),
+            Effect::RunTool { key, .. } => is_repeatable(&self.session, *key),
             Effect::Prepare { .. } | Effect::Deliver { .. } => false,
         }
     }
