@@ -26,6 +26,7 @@ fn world() -> Vec<ToolSpec> {
         ("tracker__close", Class::Network),
     ];
     let spec = |(name, class): (&str, Class)| ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: name.into(),

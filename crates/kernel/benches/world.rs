@@ -39,11 +39,13 @@ fn definition(name: &str, kind: Kind, turns_max: u32) -> Definition {
         limits: AgentLimits { turns_max: Some(turns_max), ..AgentLimits::default() },
         parallel_reads: false,
         setup: false,
+        ..Definition::new("", Kind::Agent)
     }
 }
 
 fn config(slots: u32, window: u64) -> Config {
     let read = ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: "read".into(),
@@ -55,6 +57,7 @@ fn config(slots: u32, window: u64) -> Config {
     let most = 100_000;
     let spec = ModelSpec { window_tokens: window, ..ModelSpec::default() };
     Config {
+        offers: Vec::new(),
         session: "bench".into(),
         workspace: String::new(),
         main: definition("main", Kind::Main, u32::MAX),
@@ -73,7 +76,7 @@ fn config(slots: u32, window: u64) -> Config {
 }
 
 fn call(name: &str, arguments: serde_json::Value) -> Use {
-    Use { name: name.into(), arguments, subjects: None }
+    Use::new(name, arguments)
 }
 
 fn reply(text: &str, calls: Vec<Use>, context: u64) -> Reply {

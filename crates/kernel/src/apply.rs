@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::limits::{ASKS_CLOSED_MAX, DEDUPE_MS};
 use crate::{
     AgentId, Ask, AskId, Closed, Delivery, Entry, Event, InputId, Key, Message, Note, Owed, Phase,
-    Seq, Session, Source, Time, VERSION, Waiting, Who,
+    Seq, Session, Source, Spawn, Time, VERSION, Waiting, Who,
 };
 
 /// Folds a whole entry. An entry that does not follow the state, or whose words are newer than
@@ -63,16 +63,8 @@ impl core::fmt::Display for Unfoldable {
 
 /// Folds one event, which takes the next number.
 pub fn apply(session: &mut Session, at: Time, event: &Event) {
-    session.seq = next(session);
-    let passed_ms = at.since(session.now);
-    session.now = at;
-    if session.left.is_some() || matches!(event, Event::Left | Event::Restarted) {
-        ledger::stand_still(session, passed_ms);
-    }
-    // A fact about somebody who never was changes nothing: no journal can make this panic.
-    let unknown = event.agent().is_some_and(|id| session.agent(id).is_none());
-    let unborn = matches!(event, Event::Spawned(it) if it.agent.index() != session.agents.len());
-    if unknown || unborn {
+    pass_time(session, at, event);
+    if is_about_nobody(session, event) {
         return;
     }
     match event {
@@ -90,7 +82,11 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Lined { agent, returning } => agent::line_up(session, *agent, *returning),
         Event::Held { agent } => agent::hold(session, *agent),
         Event::Preparing { agent } => agent::prepare(session, *agent),
-        Event::Prepared { agent } => agent::prepared(session, *agent),
+        Event::Prepared { agent, tools } => agent::prepared(session, *agent, tools),
+        Event::Proved { agent } => agent::judge(session, *agent, None),
+        Event::Disproved { agent, why, for_good } => {
+            agent::judge(session, *agent, Some((why, *for_good)));
+        }
         Event::TurnBegan(turn) => agent::begin_turn(session, turn),
         Event::Replied { agent, reply } => agent::reply(session, *agent, reply),
         Event::Retrying(retry) => agent::retry(session, retry),
@@ -131,6 +127,23 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Narrowed { agent, ceiling } => agent::narrow(session, *agent, ceiling),
         Event::Ended { agent, result, receipt } => agent::end(session, *agent, result, receipt),
     }
+}
+
+/// Every event has a number and a moment; while nobody drives the session no clock runs.
+fn pass_time(session: &mut Session, at: Time, event: &Event) {
+    session.seq = next(session);
+    let passed_ms = at.since(session.now);
+    session.now = at;
+    if session.left.is_some() || matches!(event, Event::Left | Event::Restarted) {
+        ledger::stand_still(session, passed_ms);
+    }
+}
+
+/// A fact about somebody who never was changes nothing: no journal can make this panic.
+fn is_about_nobody(session: &Session, event: &Event) -> bool {
+    let unborn = |it: &Spawn| it.agent.index() != session.agents.len();
+    let unknown = event.agent().is_some_and(|id| session.agent(id).is_none());
+    unknown || matches!(event, Event::Spawned(spawn) if unborn(spawn))
 }
 
 /// A delivery that was under way when the process died may have arrived.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Digest;
+use crate::craft::{Kit, Offer, Program, Proof, Sub};
 use crate::limits::{DEPTH_CEILING, TURNS_DEFAULT};
 
 /// How an agent takes part. One thing, three modes, switchable while it runs.
@@ -63,6 +64,26 @@ pub struct Definition {
     /// Something must be prepared (a worktree, a host) before its first turn.
     #[serde(default)]
     pub setup: bool,
+    /// What it is told first, before whatever its brief says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<String>,
+    /// How it takes part where the call leaves that open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Rules of its own. Denials and asks hold for everyone below it too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    /// What would have to be asked for it is denied.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub unasked: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subs: Vec<Sub>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
+    #[serde(default, skip_serializing_if = "Kit::is_empty")]
+    pub kit: Kit,
 }
 
 impl Definition {
@@ -81,6 +102,14 @@ impl Definition {
             parallel_reads: false,
             output: None,
             setup: false,
+            opening: None,
+            mode: None,
+            rules: Vec::new(),
+            unasked: false,
+            subs: Vec::new(),
+            proof: None,
+            program: None,
+            kit: Kit::default(),
         }
     }
 
@@ -138,6 +167,9 @@ pub struct ToolSpec {
     /// What it says of itself, as a digest. When that changes, what was granted before is void.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// It was brought for one agent: only those who were given it may use it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub brought: bool,
 }
 
 impl ToolSpec {
@@ -152,6 +184,7 @@ impl ToolSpec {
             timeout_ms: None,
             caution: None,
             identity: None,
+            brought: false,
         }
     }
 }
@@ -389,6 +422,9 @@ pub struct Config {
     pub tools: Vec<ToolSpec>,
     #[serde(default)]
     pub definitions: Vec<Definition>,
+    /// What else the edge can bring when it is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Offer>,
     #[serde(default)]
     pub models: BTreeMap<String, ModelSpec>,
 }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, CallId, Class, Key, Purpose, Time};
+use crate::{AgentId, CallId, Class, Key, Ours, Purpose, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,6 +44,14 @@ pub struct Errand {
     pub may: BTreeSet<Class>,
     pub idempotent: bool,
     pub timeout_ms: Option<u64>,
+    /// Variables that its commands may see.
+    pub env: BTreeSet<String>,
+    /// Files are kept before it changes them.
+    pub checkpoint: bool,
+    /// Whose copy of the repository it works in; `None` is the workspace.
+    pub desk: Option<AgentId>,
+    /// Set if the runtime made the call.
+    pub ours: Option<Ours>,
 }
 
 /// What a channel is to carry.

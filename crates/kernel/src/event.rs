@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentLimits, AskId, AskKind, AskTo, Audience, CallId, Definition, Digest, Failure,
-    Grant, InputId, Key, Message, Mode, ModelSpec, Note, Output, PolicyMode, Receipt, Reply,
+    Grant, InputId, Key, Message, Mode, ModelSpec, Note, Offer, Output, PolicyMode, Receipt, Reply,
     Rights, Rule, Seq, Spend, Time, ToolSpec, TreeLimits, Usage, Verdict, WaitFor, Who,
 };
 
@@ -53,7 +53,8 @@ pub enum Event {
     /// A ready agent waits until running calls give back what is set aside for them.
     Held { agent: AgentId },
     Preparing { agent: AgentId },
-    Prepared { agent: AgentId },
+    /// `tools` are those that were brought for it.
+    Prepared { agent: AgentId, #[serde(default)] tools: Vec<String> },
 
     /// A model call is owed.
     TurnBegan(Box<TurnStart>),
@@ -80,6 +81,11 @@ pub enum Event {
     /// A call has its one result. `reads` are notes that the result already tells.
     Returned { agent: AgentId, call: CallId, output: Output, reads: Vec<Seq> },
 
+    /// The checks of its work passed: it has nothing more to answer.
+    Proved { agent: AgentId },
+    /// They did not; `for_good` if it may not try again.
+    Disproved { agent: AgentId, why: String, for_good: bool },
+
     /// An agent's words for the person.
     Spoke { agent: AgentId, text: String },
     /// A channel must carry an agent's words, or its ask, to an address.
@@ -103,7 +109,9 @@ impl Event {
             | Event::Lined { agent, .. }
             | Event::Held { agent }
             | Event::Preparing { agent }
-            | Event::Prepared { agent }
+            | Event::Prepared { agent, .. }
+            | Event::Proved { agent }
+            | Event::Disproved { agent, .. }
             | Event::Replied { agent, .. }
             | Event::Faulted { agent, .. }
             | Event::Overflowed { agent }
@@ -276,4 +284,8 @@ pub enum Change {
     /// A definition, journaled whole, once; agents refer to it by the digest of its content.
     Definition { digest: Digest, definition: Box<Definition> },
     DefinitionGone(String),
+    /// The same for one that a call named; no name means it from here on.
+    Brought { digest: Digest, definition: Box<Definition> },
+    /// What the edge can bring when it is named, all of it.
+    Offers(Vec<Offer>),
 }

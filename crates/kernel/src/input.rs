@@ -8,7 +8,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AskId, Config, Digest, InputId, Key, Message, Output, Reply, Rights, Verdict, Who,
+    AgentId, AskId, Config, Definition, Digest, InputId, Key, Message, Offer, Output, Reply,
+    Rights, ToolSpec, Verdict, Who,
 };
 
 #[rustfmt::skip] // One variant, one line: this is the page one reads.
@@ -22,6 +23,8 @@ pub enum Input {
     Restarted { config: Box<Config>, captured: Vec<(Key, String)> },
     /// Nobody drives the session from here on; it may still be told things.
     Left,
+    /// What the edge can bring has changed.
+    Offered { offers: Vec<Offer> },
 
     /// Somebody said something.
     Said(Message),
@@ -40,8 +43,8 @@ pub enum Input {
     Failed { key: Key, failure: Failure },
     /// A tool returned.
     Ran { key: Key, output: Output },
-    /// A setup ended, well or with a cause.
-    Prepared { key: Key, error: Option<String> },
+    /// A setup ended, well or with a cause; `tools` are those it brought for this agent.
+    Prepared { key: Key, error: Option<String>, #[serde(default)] tools: Vec<ToolSpec> },
     /// A message left for its channel, or could not.
     Delivered { key: Key, error: Option<String> },
     /// A deadline passed.
@@ -67,6 +70,8 @@ pub enum Command {
     Narrow { agent: AgentId, to: Rights },
     /// Replaces a resting agent's history by a summary now.
     Compact { agent: AgentId },
+    /// `@name text` for somebody who is not there yet: takes the floor with this task.
+    Start { definition: Box<Definition>, text: String },
 }
 
 /// Why a model call came to nothing, classified once, at the edge.
@@ -195,6 +200,8 @@ pub enum Refusal {
     AlreadyOnFloor { agent: AgentId },
     Busy { agent: AgentId, state: String },
     Widens { agent: AgentId },
+    /// Nobody can be started here.
+    NotBorn { why: String },
 }
 
 impl fmt::Display for Refusal {
@@ -242,6 +249,7 @@ impl fmt::Display for Refusal {
             Refusal::Busy { agent, state } => {
                 write!(f, "{agent} is busy ({state}): try when it rests")
             }
+            Refusal::NotBorn { why } => f.write_str(why),
             Refusal::Widens { agent } => {
                 write!(f, "{agent} has less than that already: rights can only be taken away")
             }

@@ -21,6 +21,7 @@ mod apply;
 mod ask;
 mod attention;
 mod check;
+mod craft;
 mod definition;
 mod digest;
 mod effect;
@@ -42,6 +43,7 @@ mod view;
 pub use apply::{Unfoldable, apply, fold, summary};
 pub use ask::{Allow, Approval, Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
 pub use attention::{Action, Attention, Need, State, attention, state_word};
+pub use craft::{Check, Kit, Made, Offer, Ours, Program, ProgramInput, Proof, Sub, Tuning};
 pub use definition::{
     AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights,
     Rule, RuleKind, ToolSpec, TreeLimits,
@@ -63,7 +65,7 @@ pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
-pub use step::{NOBODY_TO_ASK, spawn_limit, step};
+pub use step::{NOBODY_TO_ASK, Wanted, spawn_limit, step, wanted};
 pub use upcast::Unreadable;
 pub use view::{Card, Lease, Row, SlotsView, View, Waits, view};
 
@@ -72,9 +74,10 @@ pub(crate) use apply::{dedupe_key, provider_of, tokens};
 pub(crate) use digest::mix;
 pub(crate) use message::short;
 pub(crate) use owed::starts_at;
-pub(crate) use policy::{Ruling, declared, judge, ruling};
+pub(crate) use policy::{Ruling, declared, has, judge, ruling};
 pub(crate) use state::{
-    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Repeat, Thought, Timer, Turn,
-    Waiting,
+    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Repeat, Thought, Timer, Trial,
+    Turn, Waiting,
 };
+pub(crate) use step::PROGRAM;
 pub(crate) use tool::{Make, Tool};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::PICTURE_TOKENS;
-use crate::{AgentId, CallId, Deed, InputId, Receipt, Seq, tokens};
+use crate::{AgentId, CallId, Deed, Definition, InputId, Made, Ours, Receipt, Seq, tokens};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +181,19 @@ pub struct Use {
     /// the kernel takes the tool's subject argument, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subjects: Option<Subjects>,
+    /// What the edge made of the definition it names. `None`: the name is looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// The runtime made this call, not the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours: Option<Ours>,
+}
+
+impl Use {
+    #[must_use]
+    pub fn new(name: impl Into<String>, arguments: Value) -> Use {
+        Use { name: name.into(), arguments, subjects: None, made: None, ours: None }
+    }
 }
 
 /// What the edge's parser found in a shell line. Journals from before there was a parser that
@@ -212,6 +225,9 @@ pub struct Reply {
     /// the definition says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
+    /// The definitions its calls name, as the edge made them just now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brings: Vec<Definition>,
 }
 
 /// What came of a call.

@@ -60,8 +60,10 @@ pub fn is_repeatable(session: &Session, key: Key) -> bool {
 #[must_use]
 pub fn errand(session: &Session, key: Key) -> Option<Errand> {
     let Owed::Tool(agent, id) = session.owed.get(&key)? else { return None };
-    let name = session.agent(*agent)?.name.clone();
-    let call = session.agent(*agent)?.call(*id)?;
+    let holder = session.agent(*agent)?;
+    let name = holder.name.clone();
+    let call = holder.call(*id)?;
+    let kit = session.definition(holder).map(|definition| &definition.kit);
     let tool = session.world.tools.get(&call.name);
     Some(Errand {
         agent: *agent,
@@ -73,6 +75,10 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         may: session.rights(*agent).classes,
         idempotent: tool.is_some_and(|tool| tool.idempotent),
         timeout_ms: tool.and_then(|tool| tool.timeout_ms),
+        env: kit.map(|kit| kit.env.clone()).unwrap_or_default(),
+        checkpoint: kit.is_some_and(|kit| kit.checkpoint),
+        desk: session.desk(*agent),
+        ours: call.ours,
     })
 }
 

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX};
 use crate::{
-    Agent, Audience, Call, Class, Covers, Digest, Grant, PolicyMode, Rights, Rule, RuleKind,
-    Session, Time, Tool,
+    Agent, Audience, Call, Class, Covers, Digest, Grant, Ours, PROGRAM, PolicyMode, Rights, Rule,
+    RuleKind, Session, Time, Tool,
 };
 use pattern::{Fit, matches};
 use subject::Heard;
@@ -49,12 +49,15 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     let Some((tool, class)) = declared(session, &call.name) else {
         return Ruling::Unknown(format!("Tool not found: {}", call.name));
     };
+    if (call.name == PROGRAM) != (call.ours == Some(Ours::Program)) {
+        return Ruling::Unknown(format!("Tool not found: {}", call.name));
+    }
     let names = Names::of(call);
-    if let Some(holder) = forbidden_by(session, agent, &names, class) {
+    if let Some(holder) = forbidden_by(session, agent, call, &names, class) {
         return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
     }
     let heard = heard(session, call, class);
-    let ruled = by_rules(&session.world.rules, &agent.name, &names, &heard);
+    let ruled = by_rules(&rules_for(session, agent), &agent.name, &names, &heard);
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
     let ruling = match (ruling, caution(session, call)) {
         (Ruling::Allow, Some(why)) => Ruling::Ask(why.clone()),
@@ -63,9 +66,12 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     let granted = || session.grants.values().any(|grant| covers(session, grant, agent, call, now));
     let ruling = match ruling {
         Ruling::Ask(_) if granted() => Ruling::Allow,
+        Ruling::Ask(why) if is_unasked(session, agent) => {
+            Ruling::Deny(format!("denied: {why}, and {} never asks", agent.name))
+        }
         Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
     };
-    match again(session, agent, call) {
+    match again(session, agent, call).filter(|_| call.ours.is_none()) {
         Some(times) if ruling == Ruling::Allow => {
             Ruling::Ask(format!("it makes the same call {times} times in a row"))
         }
@@ -121,9 +127,16 @@ pub(crate) fn declared<'a>(session: &'a Session, name: &'a str) -> Option<(&'a s
 
 /// Whose ceiling forbids it. Ancestors are looked at again at every call, so that rights taken
 /// from a parent are gone for its children too.
-fn forbidden_by(session: &Session, agent: &Agent, names: &Names, class: Class) -> Option<String> {
+fn forbidden_by(
+    session: &Session,
+    agent: &Agent,
+    call: &Call,
+    names: &Names,
+    class: Class,
+) -> Option<String> {
     let forbids = |rights: &Rights| !names.any(|name| rights.allow(name, class));
-    if forbids(&agent.uses) {
+    // What its definition wants run is not the agent's own choice; ceilings hold all the same.
+    if (forbids(&agent.uses) && call.ours.is_none()) || !has(session, agent, &call.name) {
         return Some(agent.name_and_id());
     }
     let mut at = Some(agent);
@@ -134,6 +147,29 @@ fn forbidden_by(session: &Session, agent: &Agent, names: &Names, class: Class) -
         at = holder.parent.and_then(|(parent, _)| session.agent(parent));
     }
     None
+}
+
+/// A tool that was brought for somebody else is nobody's.
+pub(crate) fn has(session: &Session, agent: &Agent, tool: &str) -> bool {
+    let brought = session.world.tools.get(tool).is_some_and(|tool| tool.brought);
+    !brought || agent.brought.contains(tool)
+}
+
+/// The session's rules, those of the agent's definition, and what is denied or asked above it.
+fn rules_for<'a>(session: &'a Session, agent: &'a Agent) -> Vec<&'a Rule> {
+    let mut rules: Vec<&Rule> = session.world.rules.iter().collect();
+    let mut at = Some(agent);
+    while let Some(holder) = at {
+        let own = session.definition(holder).into_iter().flat_map(|it| &it.rules);
+        let holds = |rule: &&Rule| holder.id == agent.id || rule.kind != RuleKind::Allow;
+        rules.extend(own.filter(holds));
+        at = holder.parent.and_then(|(parent, _)| session.agent(parent));
+    }
+    rules
+}
+
+fn is_unasked(session: &Session, agent: &Agent) -> bool {
+    session.definition(agent).is_some_and(|definition| definition.unasked)
 }
 
 fn heard(session: &Session, call: &Call, class: Class) -> Heard {
@@ -148,8 +184,8 @@ fn is_for(rule: &Rule, agent: &str, names: &Names) -> bool {
 
 /// The strictest rule that speaks. A deny or an ask holds for any part, and where its pattern
 /// cannot be sure a person is asked; an allow must hold for every part, each by some rule.
-fn by_rules(rules: &[Rule], agent: &str, names: &Names, heard: &Heard) -> Option<Ruling> {
-    let mine = rules.iter().filter(|rule| is_for(rule, agent, names));
+fn by_rules(rules: &[&Rule], agent: &str, names: &Names, heard: &Heard) -> Option<Ruling> {
+    let mine = rules.iter().copied().filter(|rule| is_for(rule, agent, names));
     let mut strictest: Option<(RuleKind, &Rule)> = None;
     for rule in mine.clone().filter(|rule| rule.kind != RuleKind::Allow) {
         let fit = rule.pattern.as_ref().map_or(Fit::Yes, |pattern| heard.meets(pattern));

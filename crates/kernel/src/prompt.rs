@@ -1,6 +1,7 @@
 //! What a model is asked: a pure projection of one agent's state. Transcript lines are shared,
 //! not copied, and what changes every turn comes last, so that the prefix stays the same.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -10,8 +11,8 @@ use serde_json::Value;
 
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::{
-    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Purpose, Session,
-    Time, Tool, attention, declared, headline, state_word,
+    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Offer, PROGRAM,
+    Purpose, Session, Time, Tool, Tuning, attention, declared, has, headline, state_word,
 };
 
 /// A model request, before any provider's wire format.
@@ -33,6 +34,8 @@ pub struct Request {
     /// What its final words must be: a JSON schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Tuning::is_usual")]
+    pub tuning: Tuning,
     /// What is true only now: the open workers. Goes after the history.
     pub now: Option<String>,
 }
@@ -64,6 +67,7 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
         tools,
         lines: lines.to_vec(),
         output: definition.and_then(|it| it.output.clone()),
+        tuning: definition.map(|it| it.kit.tuning.clone()).unwrap_or_default(),
         now: open_workers(session, agent, now),
     })
 }
@@ -103,7 +107,10 @@ fn tools(session: &Session, agent: &Agent) -> Vec<String> {
         return Vec::from([Tool::Complete.name().into()]);
     }
     let declared_tools = session.world.tools.keys().filter(|name| {
-        declared(session, name).is_some_and(|(tool, class)| agent.uses.allow(tool, class))
+        let allowed = |(tool, class)| agent.uses.allow(tool, class);
+        name.as_str() != PROGRAM
+            && has(session, agent, name)
+            && declared(session, name).is_some_and(allowed)
     });
     let own = Tool::offered().filter(|tool| match tool {
         Tool::Complete => !agent.is_main(),
@@ -132,19 +139,34 @@ fn may_delegate(agent: &Agent, tool: Tool) -> bool {
 
 fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
     let main = session.agent(AgentId::MAIN).map(|main| main.name.as_str());
-    session
-        .world
-        .catalogue
-        .iter()
-        .filter(|(name, _)| **name != agent.name && Some(name.as_str()) != main)
-        .take(CATALOGUE_ROWS_MAX)
-        .filter_map(|(name, digest)| {
-            let definition = session.world.definitions.get(digest)?;
-            if agent.kind == Kind::Skill && definition.kind == Kind::Skill {
-                return None;
-            }
-            Some(format!("{name}: {}", headline(&definition.about, 160)))
+    let world = &session.world;
+    let made = world.catalogue.iter().filter_map(|(name, digest)| {
+        let definition = world.definitions.get(digest)?;
+        Some((name.as_str(), definition.kind, definition.about.as_str()))
+    });
+    let row = |offer: &'_ Offer| (offer.name.clone(), offer.kind, offer.about.clone());
+    let own = session.definition(agent).into_iter().flat_map(|it| &it.subs);
+    // Its own come first; what a file brings stands for a name that is known besides.
+    let mut rows: BTreeMap<String, (Kind, String)> = BTreeMap::new();
+    for (name, kind, about) in made {
+        rows.insert(name.into(), (kind, about.into()));
+    }
+    for (name, kind, about) in world.offers.values().map(row) {
+        rows.insert(name, (kind, about));
+    }
+    let own: Vec<_> = own.map(|sub| row(&sub.offer)).collect();
+    for (name, _, _) in &own {
+        rows.remove(name);
+    }
+    let others = rows.into_iter().map(|(name, (kind, about))| (name, kind, about));
+    let skill = agent.kind == Kind::Skill;
+    own.into_iter()
+        .chain(others)
+        .filter(|(name, kind, _)| {
+            *name != agent.name && Some(name.as_str()) != main && !(skill && *kind == Kind::Skill)
         })
+        .take(CATALOGUE_ROWS_MAX)
+        .map(|(name, _, about)| format!("{name}: {}", headline(&about, 160)))
         .collect()
 }
 

@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::{
     AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
-    Failure, Grant, InputId, Key, Kind, Line, Message, Mode, ModelSpec, Note, Output, Pause,
-    PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Subjects, Tally, Time, ToolSpec, TreeLimits,
+    Failure, Grant, InputId, Key, Kind, Kit, Line, Made, Message, Mode, ModelSpec, Note, Offer,
+    Ours, Output, Pause, PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Sub, Subjects, Tally,
+    Time, ToolSpec, TreeLimits,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub(crate) struct World {
     pub(crate) definitions: BTreeMap<Digest, Arc<Definition>>,
     /// What names mean today.
     pub(crate) catalogue: BTreeMap<String, Digest>,
+    /// What the edge can bring when it is named.
+    #[serde(default)]
+    pub(crate) offers: BTreeMap<String, Offer>,
 }
 
 /// An input that waits its turn.
@@ -229,6 +233,11 @@ pub struct Agent {
     /// How often in a row it handed in what does not match.
     #[serde(default)]
     pub(crate) flaws: u32,
+    #[serde(default)]
+    pub(crate) trial: Trial,
+    /// Tools that were brought for it or for somebody above it.
+    #[serde(default)]
+    pub(crate) brought: Arc<BTreeSet<String>>,
     pub(crate) tally: Tally,
     #[serde(default)]
     pub(crate) repeat: Repeat,
@@ -246,6 +255,18 @@ pub struct Agent {
     /// Why its last exchange failed, until somebody speaks to it again.
     pub(crate) fault: Option<Pause>,
     pub(crate) end: Option<Box<End>>,
+}
+
+/// How an agent's work stood up to the checks of its definition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Trial {
+    /// The last line that was judged.
+    pub(crate) judged: Option<Seq>,
+    /// Nothing more is to be answered after it.
+    pub(crate) over: bool,
+    pub(crate) failed: u32,
+    /// Why it was given up.
+    pub(crate) flaw: Option<String>,
 }
 
 /// How often in a row an agent has made one call.
@@ -302,6 +323,10 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: Arc<Value>,
     pub(crate) subjects: Option<Subjects>,
+    #[serde(default)]
+    pub(crate) made: Option<Made>,
+    #[serde(default)]
+    pub(crate) ours: Option<Ours>,
     /// A person changed its arguments.
     pub(crate) edited: bool,
     pub(crate) state: CallState,
@@ -481,6 +506,31 @@ impl Session {
             at = holder.parent.and_then(|(parent, _)| self.agent(parent));
         }
         rights
+    }
+
+    /// Whose copy of the repository an agent works in: its own, or that of the nearest above.
+    pub(crate) fn desk(&self, agent: AgentId) -> Option<AgentId> {
+        let mut at = self.agent(agent);
+        while let Some(holder) = at {
+            if self.definition(holder).is_some_and(|it| it.kit.worktree) {
+                return Some(holder.id);
+            }
+            at = holder.parent.and_then(|(parent, _)| self.agent(parent));
+        }
+        None
+    }
+
+    /// What is brought for an agent before its first turn.
+    #[must_use]
+    pub fn kit(&self, agent: AgentId) -> Option<&Kit> {
+        Some(&self.definition(self.agent(agent)?)?.kit)
+    }
+
+    /// The definitions that only this agent may use.
+    #[must_use]
+    pub fn subs(&self, agent: AgentId) -> &[Sub] {
+        let definition = self.agent(agent).and_then(|agent| self.definition(agent));
+        definition.map(|it| it.subs.as_slice()).unwrap_or_default()
     }
 
     /// What an agent's final words must be, if that is said.

@@ -11,6 +11,7 @@ mod fault;
 mod hear;
 mod limit;
 mod manage;
+mod ours;
 mod turn;
 mod world;
 
@@ -25,8 +26,9 @@ use crate::{
     Seq, Session, Thought, Time, apply, summary,
 };
 
-pub use delegate::spawn_limit;
+pub use delegate::{Wanted, spawn_limit, wanted};
 pub use manage::NOBODY_TO_ASK;
+pub(crate) use ours::PROGRAM;
 
 /// Decides what an input means. On success the session has already folded the returned events,
 /// which together are one journal entry; no events means that nothing new was learned.
@@ -58,6 +60,10 @@ impl Step<'_> {
                 self.left();
                 Ok(())
             }
+            Input::Offered { offers } => {
+                self.offered(offers);
+                Ok(())
+            }
             Input::Said(message) => self.said(message),
             Input::Edited { input, text } => self.edited(input, text),
             Input::Dropped { input, by } => self.dropped(input, by),
@@ -69,7 +75,7 @@ impl Step<'_> {
             Input::Replied { key, reply } => self.replied(key, reply),
             Input::Failed { key, failure } => self.failed(key, failure),
             Input::Ran { key, output } => self.ran(key, output),
-            Input::Prepared { key, error } => self.prepared(key, error),
+            Input::Prepared { key, error, tools } => self.prepared(key, error, tools),
             Input::Delivered { key, error } => self.delivered(key, error),
             Input::Ticked => {
                 // No deadline passes while nobody is there.

@@ -266,6 +266,7 @@ fn one_word(model: &str) -> Asked {
         failures: 0,
         tries: 0,
         request: Request {
+            tuning: locum_kernel::Tuning::default(),
             output: None,
             agent: AgentId::MAIN,
             model: model.into(),

@@ -124,6 +124,7 @@ mod tests {
     #[test]
     fn a_rule_that_cannot_match_is_told() {
         let tool = |name: &str, subject: Option<&str>| ToolSpec {
+            brought: false,
             caution: None,
             identity: None,
             name: name.into(),

@@ -53,6 +53,7 @@ impl Setup<'_> {
             None => vec![self.below(worker())],
         };
         Config {
+            offers: Vec::new(),
             session: self.session.to_owned(),
             workspace: self.workspace.display().to_string(),
             main: Definition { output: self.output(), ..definition(root, Kind::Main) },

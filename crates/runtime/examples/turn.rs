@@ -27,6 +27,7 @@ struct Write;
 impl Toolbox for Write {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = ToolSpec {
+            brought: false,
             caution: None,
             identity: None,
             name: "write".into(),
@@ -61,6 +62,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let key = format!("turn_{}", clock.now().0);
     let mut driver = Driver::open(&key, world)?;
     driver.take(Input::Configured(Box::new(Config {
+        offers: Vec::new(),
         session: key,
         workspace: String::new(),
         main: Definition::new("main", Kind::Main),

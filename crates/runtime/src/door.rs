@@ -181,6 +181,7 @@ fn is_for_people(input: &Input) -> bool {
         Input::Configured(_)
         | Input::Restarted { .. }
         | Input::Left
+        | Input::Offered { .. }
         | Input::Replied { .. }
         | Input::Failed { .. }
         | Input::Ran { .. }

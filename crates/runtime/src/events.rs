@@ -237,6 +237,8 @@ impl Teller {
             | Event::Posted { .. }
             | Event::Preparing { .. }
             | Event::Prepared { .. }
+            | Event::Proved { .. }
+            | Event::Disproved { .. }
             | Event::Granted { .. }
             | Event::Delivered { .. }
             | Event::Continued { .. }
@@ -257,7 +259,9 @@ impl Teller {
             | Change::Tool(_)
             | Change::ToolGone(_)
             | Change::Definition { .. }
-            | Change::DefinitionGone(_) => {}
+            | Change::DefinitionGone(_)
+            | Change::Brought { .. }
+            | Change::Offers(_) => {}
         }
     }
 
@@ -383,6 +387,8 @@ fn word(event: &Event) -> &'static str {
         Event::Started { .. } => "tool started",
         Event::Awaited { .. } => "waits",
         Event::Returned { .. } => "returned",
+        Event::Proved { .. } => "checks passed",
+        Event::Disproved { .. } => "checks failed",
         Event::Spoke { .. } => "spoke",
         Event::Posted { .. } => "posted",
         Event::Delivered { .. } => "delivered",

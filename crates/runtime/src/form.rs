@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn called(name: &str, arguments: Value) -> Reply {
-        let calls = vec![Use { name: name.into(), arguments, subjects: None }];
+        let calls = vec![Use::new(name, arguments)];
         Reply { calls, ..Reply::default() }
     }
 

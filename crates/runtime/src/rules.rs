@@ -109,6 +109,7 @@ pub fn usual(name: &str) -> Option<ToolSpec> {
     };
     let (name, subject) = (name.to_owned(), Some(subject.to_owned()));
     Some(ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name,

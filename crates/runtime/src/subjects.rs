@@ -97,6 +97,7 @@ mod tests {
     #[test]
     fn arguments_beside_the_line_count() {
         let tool = |class| ToolSpec {
+            brought: false,
             caution: None,
             identity: None,
             name: "exec".into(),

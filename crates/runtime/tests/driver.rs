@@ -230,6 +230,7 @@ async fn live(journal: &Arc<Mortal>, clock: Virtual, yaml: &str) -> (Vec<Line>, 
 fn config(script: &Script) -> Config {
     let named = script.names().filter(|name| *name != "main");
     Config {
+        offers: Vec::new(),
         session: "test".into(),
         workspace: String::new(),
         main: Definition::new("main", Kind::Main),

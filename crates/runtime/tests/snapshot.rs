@@ -106,6 +106,7 @@ fn open(journal: Arc<dyn Journal>) -> Driver {
 
 fn config() -> Input {
     Input::Configured(Box::new(Config {
+        offers: Vec::new(),
         session: KEY.into(),
         workspace: String::new(),
         main: Definition::new("main", Kind::Main),

@@ -78,6 +78,7 @@ fn judged(line: &str, rules: &[Rule], mode: PolicyMode) -> Explanation {
         Reading::Opaque { why, seen } => Subjects::Opaque { opaque: why.to_string(), seen },
     };
     let tool = ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: "exec".into(),

@@ -31,6 +31,7 @@ pub(crate) fn talk(count: usize) -> Vec<Entry> {
 
 fn config() -> Config {
     Config {
+        offers: Vec::new(),
         session: "main".into(),
         workspace: String::new(),
         main: Definition::new("main", Kind::Main),

@@ -11,7 +11,7 @@ use crate::limits::LATEST_BYTES_MAX;
 use crate::{
     Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
     Line, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Repeat, Reply, Retry, Rights,
-    Session, Source, Spawn, Tally, Thought, Turn, TurnStart, headline,
+    Session, Source, Spawn, Tally, Thought, Trial, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -67,6 +67,8 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         last_turn: None,
         squeezed: false,
         flaws: 0,
+        trial: Trial::default(),
+        brought: spawn.parent.map(|id| Arc::clone(&session[id].brought)).unwrap_or_default(),
         tally: Tally::default(),
         live: BTreeSet::new(),
         after,
@@ -151,10 +153,29 @@ pub(super) fn prepare(session: &mut Session, id: AgentId) {
     enter(session, id, Phase::Starting { key });
 }
 
-pub(super) fn prepared(session: &mut Session, id: AgentId) {
+pub(super) fn prepared(session: &mut Session, id: AgentId, tools: &[String]) {
     disown(session, id);
     enter(session, id, Phase::Resting);
-    session[id].prepared = true;
+    let agent = &mut session[id];
+    agent.prepared = true;
+    if tools.is_empty() {
+        return;
+    }
+    Arc::make_mut(&mut agent.brought).extend(tools.iter().cloned());
+    for rights in [&mut agent.uses, &mut agent.ceiling] {
+        if let Some(named) = &mut rights.tools {
+            Arc::make_mut(named).extend(tools.iter().cloned());
+        }
+    }
+}
+
+/// What came of the checks; `Some` is why they failed and whether that is the end of it.
+pub(super) fn judge(session: &mut Session, id: AgentId, flaw: Option<(&String, bool)>) {
+    let agent = &mut session[id];
+    agent.trial.judged = agent.transcript.last().map(|line| line.seq);
+    agent.trial.over = flaw.is_none_or(|(_, for_good)| for_good);
+    agent.trial.flaw = flaw.filter(|(_, for_good)| *for_good).map(|(why, _)| why.clone());
+    agent.trial.failed = flaw.map_or(0, |_| agent.trial.failed.saturating_add(1));
 }
 
 /// Whatever model call or setup the agent was owed is owed no more; its reservation is free.
@@ -241,6 +262,8 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
         name: call.name.clone(),
         arguments: Arc::new(call.arguments.clone()),
         subjects: call.subjects.clone(),
+        made: call.made.clone(),
+        ours: call.ours,
         edited: false,
         state: CallState::Pending,
     });

@@ -64,6 +64,7 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
             {
                 call.arguments = Arc::new(edited.clone());
                 call.subjects.clone_from(subjects);
+                call.made = None;
                 call.edited = true;
             }
         }
@@ -89,7 +90,7 @@ fn go_on_repeating(agent: &mut Agent, call: CallId, scope: Scope) {
 
 /// Counts how often in a row this call was made.
 fn repeat(agent: &mut Agent, call: CallId) {
-    let Some(call) = agent.call(call) else { return };
+    let Some(call) = agent.call(call).filter(|call| call.ours.is_none()) else { return };
     let digest = Some(Digest::of_call(&call.name, &call.arguments));
     if agent.repeat.digest == digest {
         agent.repeat.times = agent.repeat.times.saturating_add(1);

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use super::ledger;
-use crate::{Change, Session};
+use crate::{Change, Offer, Session};
 
 pub(super) fn configure(session: &mut Session, changes: &[Change]) {
     for change in changes {
@@ -34,6 +34,13 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
             Change::Definition { digest, definition } => {
                 world.catalogue.insert(definition.name.clone(), digest.clone());
                 world.definitions.insert(digest.clone(), Arc::new((**definition).clone()));
+            }
+            Change::Brought { digest, definition } => {
+                world.definitions.insert(digest.clone(), Arc::new((**definition).clone()));
+            }
+            Change::Offers(offers) => {
+                let named = |offer: &Offer| (offer.name.clone(), offer.clone());
+                world.offers = offers.iter().map(named).collect();
             }
             // Agents made from it keep the words they had: only the name goes.
             Change::DefinitionGone(name) => {

@@ -50,7 +50,8 @@ pub fn explain(question: &Question) -> Explanation {
     let Question { rules, mode, agent, tool, arguments, subjects } = *question;
     let heard = Heard::new(tool.class, tool.subject.as_deref(), arguments, subjects);
     let names = Names(Vec::from([tool.name.as_str()]));
-    let ruled = by_rules(rules, agent, &names, &heard);
+    let all: Vec<&Rule> = rules.iter().collect();
+    let ruled = by_rules(&all, agent, &names, &heard);
     let by_rule = ruled.is_some();
     let ruling = ruled.unwrap_or_else(|| by_mode(mode, &tool.name, tool.class, &heard));
     let (verdict, because) = match ruling {

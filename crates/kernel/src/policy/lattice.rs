@@ -82,6 +82,7 @@ fn base(dice: &mut Dice) -> (Session, Vec<(u8, u8)>) {
         definitions.push(definition);
     }
     let tools = TOOLS[..5].iter().map(|(name, class)| ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: String::from(*name),
@@ -91,6 +92,7 @@ fn base(dice: &mut Dice) -> (Session, Vec<(u8, u8)>) {
         timeout_ms: None,
     });
     let config = Config {
+        offers: Vec::new(),
         session: "lattice".into(),
         workspace: String::new(),
         main: Definition::new("main", Kind::Main),
@@ -141,7 +143,8 @@ impl Tree<'_> {
             return; // Nobody may use itself.
         }
         let arguments = json!({ "agent": format!("d{nth}"), "message": "work" });
-        let call = Use { name: "spawn_agent".into(), arguments, subjects: None };
+        let call =
+            Use { made: None, ours: None, name: "spawn_agent".into(), arguments, subjects: None };
         let reply = Reply { calls: Vec::from([call]), ..Reply::default() };
         let before = self.session.agents.len();
         step(&mut self.session, Time(2), Input::Replied { key, reply }).unwrap();
@@ -195,6 +198,8 @@ impl Tree<'_> {
 
 fn call(name: &str) -> Call {
     Call {
+        made: None,
+        ours: None,
         id: CallId { turn: crate::Seq(1), index: 0 },
         name: name.into(),
         arguments: Arc::new(json!({ "path": "a" })),

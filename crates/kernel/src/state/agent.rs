@@ -49,7 +49,14 @@ impl Agent {
     /// What is wrong with the last thing it handed in.
     #[must_use]
     pub fn flaw(&self) -> Option<&str> {
-        self.transcript.last()?.reply()?.flaw.as_deref()
+        let said = self.transcript.last()?.reply().and_then(|reply| reply.flaw.as_deref());
+        said.or_else(|| self.trial.flaw.as_deref().filter(|_| self.is_judged()))
+    }
+
+    /// What its last calls were for is over: nothing is to be answered.
+    fn is_judged(&self) -> bool {
+        let last = self.transcript.last().map(|line| line.seq);
+        self.trial.over && self.trial.judged == last
     }
 
     #[must_use]
@@ -61,7 +68,8 @@ impl Agent {
     /// the model's own, or a summary made in the middle of a turn.
     pub(crate) fn has_reason_to_think(&self) -> bool {
         let open = match self.transcript.last().map(|line| &line.body) {
-            Some(Body::Told(_) | Body::Results(_)) => true,
+            Some(Body::Results(_)) => !self.is_judged(),
+            Some(Body::Told(_)) => true,
             Some(Body::Summary(_)) => self.squeezed,
             Some(Body::Replied(_)) | None => false,
         };

@@ -9,8 +9,8 @@ use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
 use crate::limits::{PICTURES_MAX, RESULT_BYTES_MAX};
 use crate::{
-    AgentId, Call, CallId, CallState, Class, Event, Failure, FailureKind, Key, Outcome, Output,
-    Owed, Refusal, Ruling, Tool, Who, Why, clip, judge, ruling, short,
+    AgentId, Call, CallId, CallState, Change, Class, Event, Failure, FailureKind, Key, Outcome,
+    Output, Owed, Refusal, Ruling, Tool, ToolSpec, Who, Why, clip, judge, ruling, short,
 };
 
 impl Step<'_> {
@@ -48,6 +48,9 @@ impl Step<'_> {
         let tool = Tool::named(&call.name);
         if agent.last_turn.is_some() && tool != Some(Tool::Complete) {
             return self.give(id, call_id, Output::error("not run: this was your last turn"));
+        }
+        if let Some(output) = Step::spared(agent, call) {
+            return self.give(id, call_id, output);
         }
         if !call.arguments.is_object() {
             let text = match call.arguments.as_str() {
@@ -147,14 +150,20 @@ impl Step<'_> {
         Ok(())
     }
 
-    pub(super) fn prepared(&mut self, key: Key, error: Option<String>) -> Result<(), Refusal> {
+    pub(super) fn prepared(
+        &mut self,
+        key: Key,
+        error: Option<String>,
+        tools: Vec<ToolSpec>,
+    ) -> Result<(), Refusal> {
         let Some(Owed::Setup(id)) = self.session.owed.get(&key) else {
             return Err(Refusal::Stale { key });
         };
         let id = *id;
         match error.map(short) {
             None => {
-                self.emit(Event::Prepared { agent: id });
+                let tools = self.equip(id, tools);
+                self.emit(Event::Prepared { agent: id, tools });
                 self.ready.push_back(id);
             }
             // Main never ends: it says so, and tries again when somebody next speaks to it.
@@ -171,6 +180,29 @@ impl Step<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Declares the tools that were brought for an agent. Nobody gets more than whoever is above
+    /// it may hand on, and none is taken for a tool that everybody has.
+    fn equip(&mut self, id: AgentId, tools: Vec<ToolSpec>) -> Vec<String> {
+        let known = &self.session.world.tools;
+        let above = self.session[id].parent().map(|parent| &self.session[parent].ceiling);
+        let fit = |tool: &ToolSpec| {
+            let free = Tool::named(&tool.name).is_none()
+                && known.get(&tool.name).is_none_or(|known| known.brought);
+            let own = &self.session[id].ceiling.classes;
+            let handed = above.is_none_or(|ceiling| ceiling.allow(&tool.name, tool.class));
+            free && handed && own.contains(&tool.class)
+        };
+        let tools: Vec<ToolSpec> = tools.into_iter().filter(fit).collect();
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        let differs = |tool: &ToolSpec| known.get(&tool.name) != Some(tool);
+        let brought = tools.into_iter().map(|tool| ToolSpec { brought: true, ..tool });
+        let changes: Vec<Change> = brought.filter(differs).map(Change::Tool).collect();
+        if !changes.is_empty() {
+            self.emit(Event::Configured { changes });
+        }
+        names
     }
 
     pub(super) fn delivered(&mut self, key: Key, error: Option<String>) -> Result<(), Refusal> {
@@ -191,6 +223,11 @@ impl Step<'_> {
             if !self.may_try_again(id) {
                 self.end_flawed(id, &flaw);
             }
+            return;
+        }
+        if let Some(why) = self.failed_check(id) {
+            self.give(id, call, Output::error(format!("not completed: {why}")));
+            self.disprove(id, &why);
             return;
         }
         let why = agent.last_turn.as_ref().map_or(Why::Completed, limit_words);

@@ -2,8 +2,10 @@
 //! do this", and the checks that stand before a birth.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::{Map, Value, json};
 
@@ -13,8 +15,8 @@ use crate::limits::{
     AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX,
 };
 use crate::{
-    Agent, AgentId, AgentLimits, CallId, Definition, Event, Kind, Make, Mode, Note, Output, Source,
-    Spawn, Tool, clip, headline,
+    Agent, AgentId, AgentLimits, CallId, Definition, Event, Kind, Made, Make, Mode, Note, Output,
+    Refusal, Source, Spawn, Sub, Tool, Use, Who, clip, headline,
 };
 
 /// A birth somebody asked for.
@@ -27,6 +29,37 @@ struct Request {
     turns_max: Option<u32>,
     micro_usd_max: Option<u64>,
     after: Vec<String>,
+    parameters: Option<Value>,
+}
+
+/// The definition a call names, for whoever can bring it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub name: String,
+    /// It is named as a skill.
+    pub skill: bool,
+    pub parameters: Option<Value>,
+    pub message: String,
+}
+
+/// What a call wants to be brought. `None` if it names nobody.
+#[must_use]
+pub fn wanted(call: &Use) -> Option<Wanted> {
+    let Tool::Make(make) = Tool::named(&call.name)? else { return None };
+    let Request { name, brief: message, parameters, .. } =
+        request(make, call.arguments.as_object()?).ok()?;
+    Some(Wanted { name, skill: make == Make::UseSkill, parameters, message })
+}
+
+/// A brief, after what the definition says first.
+fn opened(definition: &Definition, brief: &str) -> String {
+    let text = match (definition.opening.as_deref().unwrap_or_default().trim(), brief.trim()) {
+        ("", "") => "Begin.".into(),
+        ("", _) => brief.into(),
+        (opening, "") => opening.into(),
+        (opening, brief) => format!("{opening}\n\n{brief}"),
+    };
+    clip(text, INPUT_BYTES_MAX)
 }
 
 impl Step<'_> {
@@ -64,35 +97,117 @@ impl Step<'_> {
         request: Request,
     ) -> Result<Option<Value>, String> {
         let parent = &self.session[id];
-        let digest = self.find_definition(&request.name)?;
+        let brought = parent.call(call).and_then(|call| call.made.clone());
+        let is_built = brought.is_some();
+        let digest = match brought {
+            Some(Made::Of(digest)) => digest,
+            Some(Made::Not(why)) => return Err(why),
+            None => self.find_definition(&request.name)?,
+        };
         let definition = self.session.world.definitions.get(&digest).ok_or("no such definition")?;
-        self.may_be_born(parent, make, definition)?;
+        let definition = Arc::clone(definition);
+        self.may_be_born(parent, make, &definition)?;
+        let mode = match (make, definition.mode) {
+            (Make::UseAgent | Make::UseSkill | Make::Delegate, Some(wish)) => wish,
+            (
+                Make::SpawnAgent
+                | Make::CallRecipe
+                | Make::SessionsSpawn
+                | Make::SpawnInteractive
+                | Make::UseAgent
+                | Make::UseSkill
+                | Make::Delegate,
+                _,
+            ) => request.mode,
+        };
         // Whoever waits for a child cannot help those the child would come after.
-        if request.mode != Mode::Worker && !request.after.is_empty() {
+        if mode != Mode::Worker && !request.after.is_empty() {
             return Err("only spawn_agent takes \"after\": wait for them first".into());
         }
         let after =
             request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
         // Only somebody the person can hear may hand the floor on; for others it is a call.
         let on_stack = self.session.stack.contains(&id);
-        let mode = match request.mode {
-            Mode::Floor if !on_stack => Mode::Call,
-            Mode::Floor | Mode::Worker | Mode::Call => request.mode,
+        let mode = if mode == Mode::Floor && !on_stack { Mode::Call } else { mode };
+        let mut request = Request { mode, ..request };
+        if let Some(parameters) = request.parameters.take().filter(|_| !is_built) {
+            request.brief = format!("{}\n\nParameters: {parameters}", request.brief);
+        }
+        let note = Note::new(Source::Brief, opened(&definition, &request.brief));
+        let child = self.bear(id, Some(call), &definition, request, after)?;
+        let waits = !self.session[child].after.is_empty();
+        self.emit(Event::Heard { agent: child, note });
+        if mode == Mode::Worker {
+            return Ok(Some(self.announce(id, child, waits)));
+        }
+        self.ready.push_back(child);
+        Ok(None)
+    }
+
+    /// `@name` for somebody who is not there yet: takes the floor from whoever has it.
+    pub(super) fn start_on_floor(
+        &mut self,
+        definition: &Definition,
+        text: &str,
+        by: &Who,
+    ) -> Result<(), Refusal> {
+        if text.len() > INPUT_BYTES_MAX {
+            return Err(Refusal::TooLarge { bytes: text.len(), max: INPUT_BYTES_MAX });
+        }
+        let top = self.session.top();
+        let born = self.may_be_born(&self.session[top], Make::UseAgent, definition);
+        born.map_err(|why| Refusal::NotBorn { why })?;
+        let source = Source::Person { channel: String::new(), sender: by.to_string() };
+        let note = Note::new(source, opened(definition, text));
+        self.bring(Vec::from([definition.clone()]));
+        let request = Request {
+            name: definition.name.clone(),
+            brief: String::new(),
+            label: None,
+            mode: Mode::Floor,
+            model: None,
+            turns_max: None,
+            micro_usd_max: None,
+            after: Vec::new(),
+            parameters: None,
         };
+        let child = self.bear(top, None, definition, request, Vec::new());
+        let child = child.map_err(|why| Refusal::NotBorn { why })?;
+        self.emit(Event::Heard { agent: child, note });
+        self.ready.push_back(child);
+        Ok(())
+    }
+
+    /// A birth: the child and its link to the parent in one fact.
+    fn bear(
+        &mut self,
+        id: AgentId,
+        call: Option<CallId>,
+        definition: &Definition,
+        request: Request,
+        mut after: Vec<AgentId>,
+    ) -> Result<AgentId, String> {
+        let parent = &self.session[id];
         let child =
             AgentId(u32::try_from(self.session.agents.len()).map_err(|_| "too many agents")?);
+        let subs = self.session.definition(parent).into_iter().flat_map(|it| &it.subs);
+        let in_turn = |sub: &Sub| sub.in_turn && sub.offer.name == definition.name;
+        if request.mode == Mode::Worker && subs.into_iter().any(in_turn) {
+            let same = |other: &&AgentId| self.session[**other].name == definition.name;
+            after.extend(parent.live.iter().filter(same).copied());
+        }
         let ceiling = parent.ceiling.meet(&definition.ceiling);
         let own = &definition.limits;
         let spawn = Spawn {
             agent: child,
             parent: Some(id),
-            call: Some(call),
+            call,
             label: label_for(parent, request.label.as_deref(), &definition.name),
             model: request
                 .model
                 .or_else(|| definition.model.clone())
                 .unwrap_or_else(|| parent.model.clone()),
-            mode,
+            mode: request.mode,
             uses: definition.uses.meet(&ceiling),
             ceiling,
             limits: AgentLimits {
@@ -100,18 +215,11 @@ impl Step<'_> {
                 micro_usd_max: least(request.micro_usd_max, own.micro_usd_max),
                 ..own.clone()
             },
-            definition: digest,
+            definition: definition.digest(),
             after,
         };
         self.emit(Event::Spawned(Box::new(spawn)));
-        let waits = !self.session[child].after.is_empty();
-        let text = clip(request.brief, INPUT_BYTES_MAX);
-        self.emit(Event::Heard { agent: child, note: Note::new(Source::Brief, text) });
-        if mode == Mode::Worker {
-            return Ok(Some(self.announce(id, child, waits)));
-        }
-        self.ready.push_back(child);
-        Ok(None)
+        Ok(child)
     }
 
     /// A new worker joins the line, and the parent is told where it stands.
@@ -174,12 +282,13 @@ impl Step<'_> {
         let mut names = [Some(name), stem].into_iter().flatten().filter(|name| Some(*name) != main);
         let found = names.find_map(|name| catalogue.get(name));
         found.cloned().ok_or_else(|| {
-            let known: Vec<&str> = catalogue
+            let known: BTreeSet<&str> = catalogue
                 .keys()
+                .chain(self.session.world.offers.keys())
                 .map(String::as_str)
                 .filter(|name| Some(*name) != main)
-                .take(WORKER_ROWS_MAX)
                 .collect();
+            let known: Vec<&str> = known.into_iter().take(WORKER_ROWS_MAX).collect();
             format!("no agent is named {name:?}. Known: {}", known.join(", "))
         })
     }
@@ -237,19 +346,14 @@ fn request(make: Make, arguments: &Map<String, Value>) -> Result<Request, String
         turns_max: turns.and_then(|turns| u32::try_from(turns).ok()),
         micro_usd_max: None,
         after: Vec::new(),
+        parameters: arguments.get("parameters").cloned(),
     };
-    if let Some(parameters) = arguments.get("parameters") {
-        request.brief = format!("{}\n\nParameters: {parameters}", request.brief);
-    }
     if let Some(budget) = arguments.get("budget_usd") {
         let budget = micro_usd(budget).ok_or("budget_usd must be an amount such as 0.50")?;
         request.micro_usd_max = Some(budget);
     }
     if let Some(Value::Array(after)) = arguments.get("after") {
         request.after = after.iter().filter_map(Value::as_str).map(String::from).collect();
-    }
-    if request.brief.trim().is_empty() {
-        request.brief = "Begin.".into();
     }
     Ok(request)
 }

@@ -22,9 +22,10 @@ impl Step<'_> {
     /// compact first; otherwise a model call is owed.
     pub(super) fn begin_turn(&mut self, id: AgentId) {
         let agent = &self.session[id];
-        if !agent.after.is_empty() {
+        if !agent.after.is_empty() || self.judge_own(id) {
             return;
         }
+        let agent = &self.session[id];
         if !self.may_run(agent) {
             self.line_up(id);
             return;
@@ -45,6 +46,10 @@ impl Step<'_> {
             }
             Some(short) => return self.stop_at_limit(id, short.breach),
             None => {}
+        }
+        let program = self.session.definition(agent).and_then(|it| it.program.clone());
+        if let Some(program) = program {
+            return self.run_program(id, &program);
         }
         let spec = self.session.model_spec(&agent.model);
         let full = agent.context_tokens.saturating_mul(100)
@@ -117,10 +122,12 @@ impl Step<'_> {
             self.ready.push_back(id);
             return Ok(());
         }
-        let reply = bounded(reply);
+        let mut reply = bounded(reply);
+        self.bring(core::mem::take(&mut reply.brings));
+        let reply = self.with_checks(id, reply);
         let text = reply.text.clone();
         let (rests, flaw) = (reply.calls.is_empty(), reply.flaw.clone());
-        let on_floor = agent.mode == Mode::Floor;
+        let on_floor = self.session[id].mode == Mode::Floor;
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
         if on_floor && !text.trim().is_empty() {
             self.speak(id, &text);
@@ -148,7 +155,7 @@ impl Step<'_> {
 
     /// Whether nobody would be waited for after words without a call: somebody talking with a
     /// person may say anything, and hands its result in with `complete`.
-    fn are_final_words(&self, id: AgentId) -> bool {
+    pub(super) fn are_final_words(&self, id: AgentId) -> bool {
         let agent = &self.session[id];
         let talks = !agent.is_main() && agent.mode == Mode::Floor;
         let heard = talks && self.session.world.audience == Audience::Present;

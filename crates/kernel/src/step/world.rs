@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::Step;
 use crate::{
     Agent, AgentId, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind, Mode,
-    Output, Owed, Refusal, Rights, Session, Spawn, clip,
+    Offer, Output, Owed, Refusal, Rights, Session, Spawn, clip,
 };
 
 /// The name `sessions_spawn` uses: a silent reader.
@@ -57,6 +57,28 @@ impl Step<'_> {
             })));
         }
         Ok(())
+    }
+
+    pub(super) fn offered(&mut self, offers: Vec<Offer>) {
+        let mut offers = offers;
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        if !offers.iter().eq(self.session.world.offers.values()) {
+            self.emit(Event::Configured { changes: Vec::from([Change::Offers(offers)]) });
+        }
+    }
+
+    /// Makes definitions known by their content, without a name that means them.
+    pub(super) fn bring(&mut self, definitions: Vec<Definition>) {
+        let known = &self.session.world.definitions;
+        let brought = definitions.into_iter().filter_map(|definition| {
+            let digest = definition.digest();
+            let definition = Box::new(definition);
+            (!known.contains_key(&digest)).then_some(Change::Brought { digest, definition })
+        });
+        let changes: Vec<Change> = brought.collect();
+        if !changes.is_empty() {
+            self.emit(Event::Configured { changes });
+        }
     }
 
     /// Told once: whoever writes after the first who found nobody there finds the same.
@@ -150,9 +172,17 @@ fn differences(session: &Session, config: &Config, fresh: bool) -> Vec<Change> {
             changes.push(Change::Tool(tool.clone()));
         }
     }
-    for name in world.tools.keys() {
+    // Those brought for an agent stay for as long as it lives; the edge starts them again.
+    for (name, _) in world.tools.iter().filter(|(_, tool)| !tool.brought) {
         if !config.tools.iter().any(|tool| tool.name == *name) {
             changes.push(Change::ToolGone(name.clone()));
+        }
+    }
+    if !config.offers.iter().eq(world.offers.values()) {
+        let mut offers = config.offers.clone();
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        if !offers.iter().eq(world.offers.values()) {
+            changes.push(Change::Offers(offers));
         }
     }
     let reader = reader();

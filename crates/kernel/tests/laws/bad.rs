@@ -163,8 +163,11 @@ fn keys(session: &Session) -> Vec<Bad> {
             ("too long", failed(key, FailureKind::ContextTooLong, None)),
             ("retry much later", failed(key, FailureKind::RateLimited, Some(u64::MAX))),
             ("an empty result", Input::Ran { key, output: Output::default() }),
-            ("prepared", Input::Prepared { key, error: None }),
-            ("not prepared", Input::Prepared { key, error: Some(String::new()) }),
+            ("prepared", Input::Prepared { key, error: None, tools: Vec::new() }),
+            (
+                "not prepared",
+                Input::Prepared { key, error: Some(String::new()), tools: Vec::new() },
+            ),
             ("delivered", Input::Delivered { key, error: None }),
             ("not delivered", Input::Delivered { key, error: Some(String::new()) }),
         ]);
@@ -173,7 +176,7 @@ fn keys(session: &Session) -> Vec<Bad> {
 }
 
 fn call(name: &str, arguments: Value) -> Use {
-    Use { name: name.into(), arguments, subjects: None }
+    Use::new(name, arguments)
 }
 
 /// Each of the kernel's own tools with arguments of the wrong type, and tools that are not there.
@@ -251,7 +254,10 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
                 all.push(("a long output", Input::Ran { key, output }));
             }
             Effect::Prepare { key, .. } => {
-                all.push(("a long cause", Input::Prepared { key, error: Some(long.clone()) }));
+                all.push((
+                    "a long cause",
+                    Input::Prepared { key, error: Some(long.clone()), tools: Vec::new() },
+                ));
             }
             Effect::Deliver { key, .. } => {
                 all.push(("a long cause", Input::Delivered { key, error: Some(long.clone()) }));
@@ -299,6 +305,7 @@ pub(crate) fn fifty_megabytes(session: &Session) -> Option<Bad> {
 /// Worlds that are none: of another session, without anything, with everything at its end.
 fn configs(session: &Session) -> Vec<Bad> {
     let config = |key: &str, limits: TreeLimits| Config {
+        offers: Vec::new(),
         session: key.into(),
         workspace: String::new(),
         main: Definition { name: String::new(), ..definition() },
@@ -351,5 +358,6 @@ fn definition() -> Definition {
         limits: locum_kernel::AgentLimits::default(),
         parallel_reads: true,
         setup: true,
+        ..Definition::new("", Kind::Agent)
     }
 }

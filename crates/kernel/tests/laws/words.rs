@@ -24,6 +24,7 @@ words! { INPUTS, input(Input):
     Input::Configured(_) => "configured",
     Input::Restarted { .. } => "restarted",
     Input::Left => "left",
+    Input::Offered { .. } => "offered",
     Input::Said(_) => "said",
     Input::Edited { .. } => "edited",
     Input::Dropped { .. } => "dropped",
@@ -47,6 +48,7 @@ words! { COMMANDS, command(Command):
     Command::Continue { .. } => "continue",
     Command::Narrow { .. } => "narrow",
     Command::Compact { .. } => "compact",
+    Command::Start { .. } => "start",
 }
 
 words! { EVENTS, event(Event):
@@ -65,6 +67,8 @@ words! { EVENTS, event(Event):
     Event::Held { .. } => "held",
     Event::Preparing { .. } => "preparing",
     Event::Prepared { .. } => "prepared",
+    Event::Proved { .. } => "proved",
+    Event::Disproved { .. } => "disproved",
     Event::TurnBegan(_) => "turn_began",
     Event::Replied { .. } => "replied",
     Event::Retrying(_) => "retrying",
@@ -196,6 +200,8 @@ words! { CHANGES, change(Change):
     Change::ToolGone(_) => "tool_gone",
     Change::Definition { .. } => "definition",
     Change::DefinitionGone(_) => "definition_gone",
+    Change::Brought { .. } => "brought",
+    Change::Offers(_) => "offers",
 }
 
 words! { REFUSALS, refusal(Refusal):
@@ -220,6 +226,7 @@ words! { REFUSALS, refusal(Refusal):
     Refusal::AlreadyOnFloor { .. } => "already_on_floor",
     Refusal::Busy { .. } => "busy",
     Refusal::Widens { .. } => "widens",
+    Refusal::NotBorn { .. } => "not_born",
 }
 
 /// All lists, each under the name its words are kept with.

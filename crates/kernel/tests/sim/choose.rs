@@ -238,7 +238,7 @@ impl Chooser {
 }
 
 fn call(name: &str, arguments: Value) -> Use {
-    Use { name: name.into(), arguments, subjects: None }
+    Use::new(name, arguments)
 }
 
 fn last_words(agent: AgentId) -> Reply {

@@ -117,7 +117,9 @@ impl World {
                     |effect| matches!(effect, Effect::Prepare { agent: of, .. } if of == agent),
                 );
                 let error = error.clone();
-                key.map_or(Ok(()), |key| self.input(Input::Prepared { key, error }))
+                key.map_or(Ok(()), |key| {
+                    self.input(Input::Prepared { key, error, tools: Vec::new() })
+                })
             }
             Act::Delivered(error) => {
                 let key = self.find(|effect| matches!(effect, Effect::Deliver { .. }));
@@ -354,6 +356,7 @@ impl World {
 fn tool(name: &str, class: Class) -> ToolSpec {
     let subject = Some("path".into());
     ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: name.into(),
@@ -403,6 +406,7 @@ fn config(rng: &mut Rng) -> Config {
         output_price: Some(15_000_000),
     };
     Config {
+        offers: Vec::new(),
         session: "sim".into(),
         workspace: String::new(),
         main,

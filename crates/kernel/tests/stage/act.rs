@@ -5,8 +5,8 @@ use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
     AgentId, Allow, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId,
-    Key, Message, Output, Reply, Scope, Time, To, Urgency, Usage, Use, Verdict, Who, deadline,
-    owed,
+    Key, Made, Message, Output, Reply, Scope, Time, To, ToolSpec, Urgency, Usage, Use, Verdict,
+    Who, deadline, owed, wanted,
 };
 
 impl Stage {
@@ -31,6 +31,10 @@ impl Stage {
                 return Ok(self.crash(captured.as_deref()));
             }
             "leave" => return Ok(self.input(Input::Left)),
+            "offered" => {
+                let offers = self.config.offers.clone();
+                return Ok(self.input(Input::Offered { offers }));
+            }
             "sent" => {
                 let error = rest.strip_prefix("error ").map(text).transpose()?;
                 let key = self.owed_key(|effect| matches!(effect, Effect::Deliver { .. }))?;
@@ -59,7 +63,8 @@ impl Stage {
         Ok(match mark {
             ">" => {
                 let key = self.key_of(agent, stale, true)?;
-                self.input(Input::Replied { key, reply: reply(rest)? })
+                let reply = self.bring(reply(rest)?);
+                self.input(Input::Replied { key, reply })
             }
             "!" => {
                 let key = self.key_of(agent, stale, true)?;
@@ -74,9 +79,32 @@ impl Stage {
                     |effect| matches!(effect, Effect::Prepare { agent: of, .. } if *of == agent),
                 )?;
                 let error = rest.strip_prefix("error ").map(text).transpose()?;
-                self.input(Input::Prepared { key, error })
+                let tools = rest.strip_prefix("ready with ").map(brought).transpose()?;
+                self.input(Input::Prepared { key, error, tools: tools.unwrap_or_default() })
             }
         })
+    }
+
+    /// What the edge does with a reply: definitions that its calls name are brought along.
+    fn bring(&self, mut reply: Reply) -> Reply {
+        for call in &mut reply.calls {
+            let Some(wanted) = wanted(call) else { continue };
+            let Some((made, needs)) = self.shelf.get(&wanted.name) else { continue };
+            let given =
+                |key: &String| wanted.parameters.as_ref().is_some_and(|it| it.get(key).is_some());
+            if let Some(missing) = needs.iter().find(|key| !given(key)) {
+                call.made = Some(Made::Not(format!("{missing:?} has no value")));
+                continue;
+            }
+            let mut made = made.clone();
+            made.opening = made.opening.map(|text| match &wanted.parameters {
+                Some(values) => format!("{text} with {values}"),
+                None => text,
+            });
+            call.made = Some(Made::Of(made.digest()));
+            reply.brings.push(made);
+        }
+        reply
     }
 
     fn owed_key(&self, wanted: impl Fn(&Effect) -> bool) -> Result<Key, String> {
@@ -126,6 +154,10 @@ impl Stage {
             "fg" => Command::Foreground { agent: self.agent(target)? },
             "cancel" => Command::Cancel { agent: self.agent(target)?, why: words.into() },
             "continue" => Command::Continue { agent: self.agent(target)?, text: some(words) },
+            "start" => {
+                let found = self.shelf.get(target).ok_or("nothing of that name is on the shelf")?;
+                Command::Start { definition: Box::new(found.0.clone()), text: words.into() }
+            }
             "compact" => Command::Compact { agent: self.agent(target)? },
             "narrow" => {
                 Command::Narrow { agent: self.agent(target)?, to: super::setup::rights(words)? }
@@ -277,13 +309,22 @@ fn reply(mut rest: &str) -> Result<Reply, String> {
             Some(bytes) => big(bytes),
             None => arguments,
         };
-        reply.calls.push(Use { name: name.into(), arguments, subjects: None });
+        reply.calls.push(Use::new(name, arguments));
         rest = after;
     }
     if reply.usage == Usage::default() {
         reply.usage = Usage { input: 100, output: 20, ..Usage::default() };
     }
     Ok(reply)
+}
+
+/// `gh__list:read,gh__post:network`: the tools a setup brought.
+fn brought(rest: &str) -> Result<Vec<ToolSpec>, String> {
+    let tool = |word: &str| {
+        let (name, class) = word.split_once(':').ok_or("a tool wants name:class")?;
+        Ok(ToolSpec::new(name, super::setup::class(class)?, None))
+    };
+    rest.split(',').map(tool).collect()
 }
 
 fn empty() -> serde_json::Value {

@@ -8,8 +8,8 @@ pub(crate) mod words;
 
 use crate::laws::words::Seen;
 use locum_kernel::{
-    AgentId, AskId, Config, Effect, Entry, Event, Input, Key, Seq, Session, Time, VERSION, fold,
-    owed, prompt, step, view,
+    AgentId, AskId, Config, Definition, Effect, Entry, Event, Input, Key, Seq, Session, Time,
+    VERSION, fold, owed, prompt, step, view,
 };
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub(crate) struct Stage {
     pub(crate) entries: Vec<Entry>,
     pub(crate) now: Time,
     config: Config,
+    /// Definitions the edge can bring, each with the parameters it needs.
+    shelf: BTreeMap<String, (Definition, Vec<String>)>,
     /// The last key under which each agent was owed a model call, and a tool run.
     model_keys: BTreeMap<AgentId, Key>,
     tool_keys: BTreeMap<AgentId, Key>,
@@ -40,6 +42,7 @@ impl Stage {
             entries: Vec::new(),
             now: Time(1_000_000),
             config: setup::config(),
+            shelf: BTreeMap::new(),
             model_keys: BTreeMap::new(),
             tool_keys: BTreeMap::new(),
             ask_ids: BTreeMap::new(),

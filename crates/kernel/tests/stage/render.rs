@@ -260,7 +260,17 @@ impl Stage {
             }
             Event::Held { agent } => format!("{} waits for what is set aside", name(agent)),
             Event::Preparing { agent } => format!("{} is being prepared", name(agent)),
-            Event::Prepared { agent } => format!("{} is prepared", name(agent)),
+            Event::Prepared { agent, tools } if tools.is_empty() => {
+                format!("{} is prepared", name(agent))
+            }
+            Event::Prepared { agent, tools } => {
+                format!("{} is prepared with {}", name(agent), tools.join(", "))
+            }
+            Event::Proved { agent } => format!("{} passed its checks", name(agent)),
+            Event::Disproved { agent, why, for_good } => {
+                let end = if *for_good { ", for good" } else { "" };
+                format!("{} failed its checks{end}: {why}", name(agent))
+            }
             Event::TurnBegan(it) => {
                 let reads = it.reads.iter().map(|seq| seq.0.to_string()).collect::<Vec<_>>();
                 let grace = if it.grace.is_some() { ", grace turn" } else { "" };
@@ -352,6 +362,11 @@ fn changed(changes: &[Change]) -> String {
     let names = changes.iter().map(|change| match change {
         Change::Definition { definition, .. } => format!("definition {}", definition.name),
         Change::DefinitionGone(name) => format!("no definition {name}"),
+        Change::Brought { definition, .. } => format!("brought {}", definition.name),
+        Change::Offers(offers) => {
+            let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
+            format!("offers {}", names.join(", "))
+        }
         Change::Tool(tool) => format!("tool {}", tool.name),
         Change::ToolGone(name) => format!("no tool {name}"),
         Change::ModelSpec { name, .. } => format!("model spec {name}"),

@@ -3,8 +3,8 @@
 use super::Stage;
 use super::words::{duration_ms, json, micro_usd, word};
 use locum_kernel::{
-    Audience, Class, Config, Definition, Kind, ModelSpec, PolicyMode, Rights, Rule, RuleKind,
-    ToolSpec, TreeLimits,
+    Audience, Check, Class, Config, Definition, Kind, ModelSpec, Offer, PolicyMode, Program,
+    ProgramInput, Proof, Rights, Rule, RuleKind, Sub, Subjects, ToolSpec, TreeLimits,
 };
 
 pub(crate) fn definition(name: &str, kind: Kind) -> Definition {
@@ -18,6 +18,7 @@ pub(crate) fn definition(name: &str, kind: Kind) -> Definition {
 fn tool(name: &str, class: Class, subject: &str) -> ToolSpec {
     let idempotent = class == Class::Read;
     ToolSpec {
+        brought: false,
         caution: None,
         identity: None,
         name: name.into(),
@@ -30,6 +31,7 @@ fn tool(name: &str, class: Class, subject: &str) -> ToolSpec {
 
 pub(crate) fn config() -> Config {
     Config {
+        offers: Vec::new(),
         session: "test".into(),
         workspace: String::new(),
         main: definition("main", Kind::Main),
@@ -78,6 +80,11 @@ impl Stage {
                 self.config.definitions.retain(|old| old.name != made.name);
                 self.config.definitions.push(made);
             }
+            "shelf" => self.shelve(rest)?,
+            "unshelf" => {
+                self.shelf.remove(rest);
+                self.config.offers.retain(|offer| offer.name != rest);
+            }
             "forget" => self.config.definitions.retain(|old| old.name != rest),
             "main" => define(&mut self.config.main, rest)?,
             "tool" => self.declare(rest)?,
@@ -89,6 +96,29 @@ impl Stage {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// `shelf recipe NAME opts needs=key`: not configured, but there to be brought.
+    fn shelve(&mut self, rest: &str) -> Result<(), String> {
+        let (kind, rest) = word(rest);
+        let kind = match kind {
+            "skill" => Kind::Skill,
+            "recipe" => Kind::Recipe,
+            "agent" => Kind::Agent,
+            other => return Err(format!("{other:?} is no kind")),
+        };
+        let (name, options) = word(rest);
+        let is_need = |option: &&str| option.starts_with("needs=");
+        let (needs, options): (Vec<&str>, Vec<&str>) =
+            options.split_whitespace().partition(is_need);
+        let mut made = definition(name, kind);
+        define(&mut made, &options.join(" "))?;
+        self.config.offers.retain(|offer| offer.name != name);
+        let about = made.about.clone();
+        self.config.offers.push(Offer { name: name.into(), kind, about });
+        let needs = needs.iter().map(|need| need["needs=".len()..].to_string()).collect();
+        self.shelf.insert(name.into(), (made, needs));
+        Ok(())
     }
 
     fn declare(&mut self, rest: &str) -> Result<(), String> {
@@ -188,9 +218,61 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
             "model" => made.model = Some(value.into()),
             "parallel" => made.parallel_reads = true,
             "setup" => made.setup = true,
+            "opening" => made.opening = Some(spaced(value)),
+            "mode" => {
+                let wish = serde_json::from_value(value.into());
+                made.mode = Some(wish.map_err(|_| format!("{value:?} is no mode"))?);
+            }
+            "unasked" => made.unasked = true,
+            "deny" | "asks" | "allow" => made.rules.push(own_rule(key, value)),
+            "check" => proof(made).checks.push(check(value)),
+            "tries" => proof(made).tries_max = value.parse().map_err(|_| "tries")?,
+            "on_failure" => proof(made).on_failure = Some(check(value)),
+            "program" => {
+                let command = value.split(',').map(String::from).collect();
+                made.program = Some(Program { command, input: ProgramInput::Stdin });
+            }
+            "sub" | "sub_in_turn" => made.subs.push(Sub {
+                offer: Offer { name: value.into(), kind: Kind::Recipe, about: "below it".into() },
+                file: format!("{value}.yaml"),
+                values: std::collections::BTreeMap::new(),
+                in_turn: key == "sub_in_turn",
+            }),
+            "worktree" => made.kit.worktree = true,
             "says" => made.instructions = value.into(),
             other => return Err(format!("nothing is called {other:?}")),
         }
     }
     Ok(())
+}
+
+fn spaced(value: &str) -> String {
+    value.replace('_', " ")
+}
+
+fn check(value: &str) -> Check {
+    let command = spaced(value);
+    Check { subjects: Some(Subjects::Parts(vec![command.clone()])), command }
+}
+
+fn proof(made: &mut Definition) -> &mut Proof {
+    made.proof.get_or_insert(Proof {
+        checks: Vec::new(),
+        on_failure: None,
+        check_timeout_s: 300,
+        on_failure_timeout_s: 600,
+        tries_max: 1,
+    })
+}
+
+/// `deny=exec:rm_*`: a rule of the definition's own.
+fn own_rule(kind: &str, value: &str) -> Rule {
+    let kind = match kind {
+        "deny" => RuleKind::Deny,
+        "allow" => RuleKind::Allow,
+        _ => RuleKind::Ask,
+    };
+    let (tool, pattern) = value.split_once(':').unwrap_or((value, ""));
+    let pattern = (!pattern.is_empty()).then(|| spaced(pattern));
+    Rule { kind, tool: tool.into(), pattern, agent: None }
 }

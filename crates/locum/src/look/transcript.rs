@@ -167,6 +167,8 @@ fn turn(event: &Event) -> Option<(&'static str, String, String)> {
         | Event::Held { .. }
         | Event::Preparing { .. }
         | Event::Prepared { .. }
+        | Event::Proved { .. }
+        | Event::Disproved { .. }
         | Event::TurnBegan(_)
         | Event::Replied { .. }
         | Event::Overflowed { .. }

@@ -29,6 +29,7 @@ impl Stage {
         let journal = Sqlite::open(&folder.journal()).unwrap();
         let mut stage = Stage { journal, session, now: 1_700_000_000_000 };
         let tool = |name: &str, class| ToolSpec {
+            brought: false,
             caution: None,
             identity: None,
             name: name.into(),
@@ -38,6 +39,7 @@ impl Stage {
             timeout_ms: None,
         };
         stage.take(Input::Configured(Box::new(Config {
+            offers: Vec::new(),
             session: session.into(),
             workspace: String::new(),
             main: Definition::new("main", Kind::Main),
@@ -82,11 +84,7 @@ impl Stage {
             Effect::CallModel { key, agent, .. } => (agent.0 == of).then_some(*key),
             Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Deliver { .. } => None,
         });
-        let call = |(name, arguments): &(&str, Value)| Use {
-            name: (*name).into(),
-            arguments: arguments.clone(),
-            subjects: None,
-        };
+        let call = |(name, arguments): &(&str, Value)| Use::new(*name, arguments.clone());
         let calls = calls.iter().map(call).collect();
         let reply = Reply { text: text.into(), calls, ..Reply::default() };
         self.take(Input::Replied { key: key.unwrap(), reply });

@@ -68,7 +68,7 @@ impl Driver {
                 }
             }
             Effect::Prepare { key, .. } => {
-                let ready = async move { Input::Prepared { key, error: None } };
+                let ready = async move { Input::Prepared { key, error: None, tools: Vec::new() } };
                 self.inflight.start(key, setup_panicked, ready);
             }
             Effect::Deliver { key, .. } => {
@@ -155,7 +155,7 @@ fn tool_panicked(key: Key) -> Input {
 }
 
 fn setup_panicked(key: Key) -> Input {
-    Input::Prepared { key, error: Some(OUR_FAULT.into()) }
+    Input::Prepared { key, error: Some(OUR_FAULT.into()), tools: Vec::new() }
 }
 
 fn delivery_panicked(key: Key) -> Input {

@@ -187,7 +187,7 @@ fn step_of(raw: Spanned<RawStep>) -> Result<Step, Mistake> {
     let mut calls = raw.calls.into_iter().map(call).collect::<Result<Vec<Use>, Mistake>>()?;
     if let Some(text) = raw.malformed_call {
         // Arguments that do not parse reach the kernel as the text they are; any tool will do.
-        calls.push(Use { name: "read".into(), arguments: Value::String(text), subjects: None });
+        calls.push(Use::new("read", Value::String(text)));
     }
     let answers = raw.say.is_some() || !calls.is_empty();
     let reasoning = raw.reasoning.unwrap_or_default();
@@ -223,7 +223,7 @@ fn call(raw: Spanned<BTreeMap<String, Value>>) -> Result<Use, Mistake> {
     };
     // `- list_agents:` has no arguments, which is an object without any.
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    Ok(Use { name, arguments, subjects: None })
+    Ok(Use::new(name, arguments))
 }
 
 fn error_of(line: u64, error: &RawError) -> Result<Fault, Mistake> {

@@ -45,6 +45,7 @@ impl Talk {
 
     fn asked(&self) -> Asked {
         let request = Request {
+            tuning: locum_kernel::Tuning::default(),
             output: None,
             agent: AgentId::MAIN,
             model: "script:test.yaml".into(),

@@ -46,6 +46,7 @@ impl Props {
 impl Toolbox for Props {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = |(name, prop): (&String, &Prop)| ToolSpec {
+            brought: false,
             caution: None,
             identity: None,
             name: name.clone(),

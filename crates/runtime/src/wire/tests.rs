@@ -36,6 +36,7 @@ fn asked(lines: Vec<Arc<Line>>) -> Asked {
         failures: 0,
         tries: 0,
         request: Request {
+            tuning: locum_kernel::Tuning::default(),
             output: None,
             agent: AgentId::MAIN,
             model: "anthropic/some-model".into(),

@@ -254,7 +254,7 @@ impl Stream {
                 Body::Redacted(block) => reasoning.push(block),
                 Body::Call { name, input, arguments, .. } => {
                     let arguments = parsed(input, arguments, was_cut);
-                    reply.calls.push(Use { name, arguments, subjects: None });
+                    reply.calls.push(Use::new(name, arguments));
                 }
                 Body::Thinking { .. } | Body::Other => {}
             }

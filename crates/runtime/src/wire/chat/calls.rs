@@ -83,7 +83,7 @@ impl Calls {
                 return Err(malformed("a call of a tool without a name"));
             }
             let arguments = parsed(call.arguments, was_cut);
-            Ok(Use { name: call.name, arguments, subjects: None })
+            Ok(Use::new(call.name, arguments))
         };
         self.0.into_iter().map(whole).collect()
     }

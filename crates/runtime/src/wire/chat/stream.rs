@@ -227,6 +227,7 @@ impl Stream {
             reasoning.push(json!({ "type": "reasoning_content", "text": self.thinking }));
         }
         Ok(Reply {
+            brings: Vec::new(),
             flaw: None,
             text: self.text,
             reasoning: (!reasoning.is_empty()).then_some(Value::Array(reasoning)),

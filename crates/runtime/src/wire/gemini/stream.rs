@@ -264,7 +264,7 @@ impl Stream {
                         part["id"] = id.into();
                     }
                     let arguments = input.into_value(stop == "MAX_TOKENS");
-                    reply.calls.push(Use { name, arguments, subjects: None });
+                    reply.calls.push(Use::new(name, arguments));
                 }
             }
             parts.push(part);

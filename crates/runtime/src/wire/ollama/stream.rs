@@ -177,10 +177,11 @@ impl Decoder for Stream {
             // No room to write them is not the same as none.
             let none = arguments.as_object().is_some_and(serde_json::Map::is_empty);
             let arguments = if was_cut && none { Value::String(String::new()) } else { arguments };
-            Use { name, arguments, subjects: None }
+            Use::new(name, arguments)
         };
         let thinking = json!([{ "type": THINKING, "thinking": self.thinking }]);
         Ok(Reply {
+            brings: Vec::new(),
             flaw: None,
             text: self.text,
             reasoning: (!self.thinking.is_empty()).then_some(thinking),

@@ -56,7 +56,7 @@ pub(super) fn reply(
             Body::Call { name, arguments, .. } => {
                 order.call();
                 let arguments = parsed(&arguments, state);
-                reply.calls.push(Use { name, arguments, subjects: None });
+                reply.calls.push(Use::new(name, arguments));
             }
             // Half a thought cannot be taken up again.
             Body::Reasoning { whole, .. } if state == State::Done => {

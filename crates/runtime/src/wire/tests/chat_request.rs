@@ -58,12 +58,12 @@ fn history() -> Vec<Arc<Line>> {
             { "type": "reasoning_content", "text": "so" },
         ])),
         calls: vec![
-            Use { name: "read".into(), arguments: json!({ "path": "a" }), subjects: None },
-            Use { name: "odd name!".into(), arguments: json!("{\"pa"), subjects: None },
+            Use::new("read", json!({ "path": "a" })),
+            Use::new("odd name!", json!("{\"pa")),
         ],
         ..Reply::default()
     };
-    let silent = Use { name: "ls".into(), arguments: json!({}), subjects: None };
+    let silent = Use::new("ls", json!({}));
     let silent = Reply { text: " ".into(), calls: vec![silent], ..Reply::default() };
     vec![
         line(1, Body::Summary("we \"began\"".into())),

@@ -89,11 +89,12 @@ fn rich() -> String {
 }
 
 pub(super) fn used(name: &str, arguments: Value) -> Use {
-    Use { name: name.into(), arguments, subjects: None }
+    Use::new(name, arguments)
 }
 
 fn rich_reply() -> Reply {
     Reply {
+        brings: Vec::new(),
         flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: None,

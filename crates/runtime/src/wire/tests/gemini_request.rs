@@ -29,11 +29,7 @@ fn body(builder: &Builder, asked: &Asked) -> Value {
 }
 
 fn reply(text: &str, calls: &[(&str, Value)], reasoning: Option<Value>) -> Reply {
-    let calls = calls.iter().map(|(name, arguments)| Use {
-        name: (*name).into(),
-        arguments: arguments.clone(),
-        subjects: None,
-    });
+    let calls = calls.iter().map(|(name, arguments)| Use::new(*name, arguments.clone()));
     Reply { text: text.into(), calls: calls.collect(), reasoning, ..Reply::default() }
 }
 

@@ -95,9 +95,10 @@ fn rich() -> String {
 }
 
 fn rich_reply() -> Reply {
-    let call = |name: &str, arguments| Use { name: name.into(), arguments, subjects: None };
+    let call = |name: &str, arguments| Use::new(name, arguments);
     let text = "Grüße, \"Welt\" 👋\n";
     Reply {
+        brings: Vec::new(),
         flaw: None,
         text: text.into(),
         reasoning: Some(json!([

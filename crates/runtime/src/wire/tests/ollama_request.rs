@@ -55,7 +55,7 @@ fn the_first_request() {
 
 #[test]
 fn a_history_with_calls_and_thoughts() {
-    let call = |name: &str, arguments| Use { name: name.into(), arguments, subjects: None };
+    let call = |name: &str, arguments| Use::new(name, arguments);
     let reply = Reply {
         text: "Reading.".into(),
         reasoning: Some(json!([

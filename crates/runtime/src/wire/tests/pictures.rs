@@ -32,7 +32,7 @@ fn conversation() -> Asked {
     let source = Source::Person { channel: "cli".into(), sender: "me".into() };
     let pictures = vec![picture("kept"), picture("gone")];
     let shown = Note { pictures, ..Note::new(source, "What is this?".into()) };
-    let call = Use { name: "read".into(), arguments: json!({ "path": "b.png" }), subjects: None };
+    let call = Use::new("read", json!({ "path": "b.png" }));
     let reply = Reply { calls: vec![call], ..Reply::default() };
     let pictures = vec![picture("kept")];
     let output = Output { pictures, ..Output::ok("a picture, 3 by 2") };

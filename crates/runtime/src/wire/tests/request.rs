@@ -22,11 +22,7 @@ fn body(builder: &Builder, asked: &Asked) -> Value {
 }
 
 fn replied(seq: u64, text: &str, calls: &[(&str, Value)]) -> Arc<Line> {
-    let calls = calls.iter().map(|(name, arguments)| Use {
-        name: (*name).into(),
-        arguments: arguments.clone(),
-        subjects: None,
-    });
+    let calls = calls.iter().map(|(name, arguments)| Use::new(*name, arguments.clone()));
     let reply = Reply { text: text.into(), calls: calls.collect(), ..Reply::default() };
     line(seq, Body::Replied(reply))
 }
@@ -87,8 +83,8 @@ fn a_history_alternates_and_ends_with_what_is_true_now() {
         text: "Reading.".into(),
         reasoning: Some(json!([thinking, foreign])),
         calls: vec![
-            Use { name: "read".into(), arguments: json!({ "path": "a" }), subjects: None },
-            Use { name: "odd name!".into(), arguments: json!("{\"pa"), subjects: None },
+            Use::new("read", json!({ "path": "a" })),
+            Use::new("odd name!", json!("{\"pa")),
         ],
         ..Reply::default()
     };

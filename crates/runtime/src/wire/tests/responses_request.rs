@@ -41,11 +41,7 @@ fn thought(id: &str) -> Value {
 }
 
 fn replied(seq: u64, text: &str, reasoning: Option<Value>, calls: &[(&str, Value)]) -> Arc<Line> {
-    let calls = calls.iter().map(|(name, arguments)| Use {
-        name: (*name).into(),
-        arguments: arguments.clone(),
-        subjects: None,
-    });
+    let calls = calls.iter().map(|(name, arguments)| Use::new(*name, arguments.clone()));
     let calls = calls.collect();
     line(seq, Body::Replied(Reply { text: text.into(), reasoning, calls, ..Reply::default() }))
 }

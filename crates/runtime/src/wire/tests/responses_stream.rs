@@ -104,7 +104,7 @@ pub(super) fn incomplete(reason: &str, output: &[Value]) -> Value {
 }
 
 pub(super) fn uses(name: &str, arguments: Value) -> Use {
-    Use { name: name.into(), arguments, subjects: None }
+    Use::new(name, arguments)
 }
 
 /// Everything a response can hold, its items interleaved.
@@ -164,6 +164,7 @@ fn rich() -> Vec<Value> {
 
 fn rich_reply() -> Reply {
     Reply {
+        brings: Vec::new(),
         flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: Some(json!([{

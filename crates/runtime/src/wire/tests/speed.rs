@@ -93,7 +93,7 @@ fn long() -> Vec<Arc<Line>> {
         0 => person(seq, &words),
         1 => {
             let arguments = json!({ "path": "crates/runtime/src/wire.rs", "text": words });
-            let call = Use { name: "ls".into(), arguments, subjects: None };
+            let call = Use::new("ls", arguments);
             let reply = Reply { text: words.clone(), calls: vec![call], ..Reply::default() };
             line(seq, Body::Replied(reply))
         }

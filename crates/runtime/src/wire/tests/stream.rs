@@ -110,8 +110,9 @@ fn rich() -> String {
 }
 
 fn rich_reply() -> Reply {
-    let call = |name: &str, arguments| Use { name: name.into(), arguments, subjects: None };
+    let call = |name: &str, arguments| Use::new(name, arguments);
     Reply {
+        brings: Vec::new(),
         flaw: None,
         text: "Grüße, \"Welt\" 👋\n".into(),
         reasoning: Some(json!([
