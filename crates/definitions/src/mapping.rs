@@ -1,14 +1,18 @@
 //! A definition as the kernel judges by it: rights, limits and rules, never wider than the file.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use locum_kernel::{
-    AgentLimits, Class, Definition as Judged, Kind as JudgedKind, Mode, Rights, Rule, RuleKind,
-    ToolSpec,
+    AgentLimits, Check, Class, Definition as Judged, Kind as JudgedKind, Kit, Mode, Offer, Program,
+    ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
 };
 use serde::Serialize;
 
-use crate::definition::{Definition, Isolation, Kind, Permission, ToolUse};
+use crate::definition::{
+    Definition, Isolation, Kind, PassInput, Passthrough, Permission, Retry, Scope, SubRecipe,
+    ToolUse,
+};
 use crate::problem::{Place, Problem, Problems};
 use crate::server::Reach;
 use crate::tools;
@@ -16,10 +20,6 @@ use crate::tools;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mapped {
     pub definition: Judged,
-    /// How it takes part when nobody says.
-    pub mode: Option<Mode>,
-    /// To be added to the session's, each for this definition only.
-    pub rules: Vec<Rule>,
     pub problems: Vec<Problem>,
 }
 
@@ -39,6 +39,8 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
     judged.uses = uses(definition, world);
     judged.ceiling = match &definition.own.ceiling {
         Some(classes) => Rights { classes: classes.clone(), tools: None },
+        // What a recipe lists is for itself; the recipes below it list their own.
+        None if definition.kind == Kind::Recipe => Rights::all(),
         None => judged.uses.clone(),
     };
     if definition.permission == Some(Permission::Plan) {
@@ -50,10 +52,78 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
         micro_usd_max: definition.own.budget_micro_usd,
         ..AgentLimits::default()
     };
-    judged.setup = definition.isolation == Some(Isolation::Worktree);
-    let rules = rules(definition, &problems);
-    let mode = definition.own.mode.or(definition.background.then_some(Mode::Worker));
-    Mapped { definition: judged, mode, rules, problems: problems.take() }
+    judged.opening.clone_from(&definition.prompt);
+    judged.output = definition.response.clone().map(Arc::new);
+    judged.mode = definition.own.mode.or(definition.background.then_some(Mode::Worker));
+    judged.rules = rules(definition);
+    judged.unasked = definition.permission == Some(Permission::Deny);
+    judged.subs = definition.sub_recipes.iter().map(|sub| below(definition, sub)).collect();
+    judged.proof = definition.retry.as_ref().map(proof);
+    judged.program = definition.own.passthrough.as_ref().map(program);
+    judged.kit = kit(definition, &problems);
+    judged.setup = judged.kit.needs_setup();
+    Mapped { definition: judged, problems: problems.take() }
+}
+
+fn below(definition: &Definition, sub: &SubRecipe) -> Sub {
+    let about = sub.about.clone().unwrap_or_default();
+    Sub {
+        offer: Offer { name: sub.name.clone(), kind: JudgedKind::Recipe, about },
+        file: definition.origin.folder().join(&sub.path).display().to_string(),
+        values: sub.values.clone(),
+        in_turn: sub.sequential_when_repeated,
+    }
+}
+
+/// What the lines would run is read by whoever has a parser.
+fn proof(retry: &Retry) -> Proof {
+    let check = |command: &String| Check { command: command.clone(), subjects: None };
+    Proof {
+        checks: retry.checks.iter().map(check).collect(),
+        on_failure: retry.on_failure.as_ref().map(check),
+        check_timeout_s: retry.check_timeout_s,
+        on_failure_timeout_s: retry.on_failure_timeout_s,
+        tries_max: retry.tries_max,
+    }
+}
+
+fn program(passthrough: &Passthrough) -> Program {
+    let input = match passthrough.input {
+        PassInput::Stdin => ProgramInput::Stdin,
+        PassInput::Arg => ProgramInput::Arg,
+    };
+    Program { command: passthrough.command.clone(), input }
+}
+
+fn kit(definition: &Definition, problems: &Problems) -> Kit {
+    let mut env: BTreeSet<String> = definition.skill.env.iter().cloned().collect();
+    if definition.origin.scope == Scope::Workspace && !env.is_empty() {
+        let what = "a project's skill gets no variables of yours";
+        problems.warn(Place::START, what, "they may be secrets", "keep the skill at home");
+        env.clear();
+    }
+    let started = definition.servers.iter().filter(|server| match server.how {
+        Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
+        Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,
+    });
+    Kit {
+        origin: Some(definition.origin.file.display().to_string()),
+        tuning: Tuning {
+            temperature_milli: definition.settings.temperature.and_then(milli),
+            effort: definition.settings.effort.clone(),
+        },
+        env,
+        worktree: definition.isolation == Some(Isolation::Worktree),
+        checkpoint: definition.own.checkpoint.unwrap_or(false),
+        servers: started.filter_map(|server| serde_json::to_value(server).ok()).collect(),
+    }
+}
+
+/// Thousandths of a temperature. No provider takes more than two.
+fn milli(temperature: f64) -> Option<u32> {
+    let milli = (temperature * 1_000.0).round().clamp(0.0, 2_000.0);
+    // Through text: a number of this size has no other way to be a whole one without a cast.
+    format!("{milli:.0}").parse().ok()
 }
 
 fn model(definition: &Definition) -> Option<String> {
@@ -142,12 +212,12 @@ fn brought(definition: &Definition, world: &[ToolSpec]) -> Option<BTreeSet<Strin
     Some(names)
 }
 
-fn rules(definition: &Definition, problems: &Problems) -> Vec<Rule> {
+fn rules(definition: &Definition) -> Vec<Rule> {
     let rule = |kind, tool: &str, pattern: Option<&String>| Rule {
         kind,
         tool: tool.to_owned(),
         pattern: pattern.cloned(),
-        agent: Some(definition.name.clone()),
+        agent: None,
     };
     let mut rules = Vec::new();
     for tool in definition.tools.deny.iter().filter(|tool| tool.pattern.is_some()) {
@@ -158,15 +228,11 @@ fn rules(definition: &Definition, problems: &Problems) -> Vec<Rule> {
         rules.push(rule(RuleKind::Ask, &tool.name, None));
     }
     match definition.permission {
-        None | Some(Permission::Plan | Permission::Ask) => {}
+        None | Some(Permission::Plan | Permission::Ask | Permission::Deny) => {}
         Some(Permission::Edits) => {
             rules.extend(["write", "edit"].map(|tool| rule(RuleKind::Allow, tool, None)));
         }
         Some(Permission::Auto) => rules.push(rule(RuleKind::Allow, "*", None)),
-        Some(Permission::Deny) => {
-            let what = "what would be asked cannot be denied for one agent";
-            problems.warn(Place::START, what, "it asks instead", "list its tools");
-        }
     }
     rules.dedup();
     rules

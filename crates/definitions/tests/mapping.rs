@@ -110,12 +110,13 @@ fn rules() {
     for (more, expected) in cases {
         let mapped = agent(more);
         let found: Vec<Said> = mapped
+            .definition
             .rules
             .iter()
             .map(|rule| (rule.kind, rule.tool.as_str(), rule.pattern.as_deref()))
             .collect();
         assert_eq!(found, expected, "{more}");
-        assert!(mapped.rules.iter().all(|rule| rule.agent.as_deref() == Some("x")), "{more}");
+        assert!(mapped.definition.rules.iter().all(|rule| rule.agent.is_none()), "{more}");
     }
 }
 
@@ -129,9 +130,10 @@ fn the_rest() {
     assert_eq!(found.limits.turns_max, Some(7));
     assert_eq!(found.limits.micro_usd_max, Some(500_000));
     assert!(found.setup);
-    assert_eq!(mapped.mode, Some(Mode::Worker));
+    assert!(found.kit.worktree);
+    assert_eq!(found.mode, Some(Mode::Worker));
     assert_eq!((found.about.as_str(), found.instructions.as_str()), ("d", "Work."));
-    assert_eq!(agent("locum: {mode: call}\nbackground: true").mode, Some(Mode::Call));
+    assert_eq!(agent("locum: {mode: call}\nbackground: true").definition.mode, Some(Mode::Call));
     assert_eq!(agent("model: inherit").definition.model, None);
 }
 

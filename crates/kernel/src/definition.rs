@@ -76,6 +76,9 @@ pub struct Definition {
     /// What would have to be asked for it is denied.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unasked: bool,
+    /// Why a person must agree before anybody is made from it: it starts a program of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subs: Vec<Sub>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +109,7 @@ impl Definition {
             mode: None,
             rules: Vec::new(),
             unasked: false,
+            caution: None,
             subs: Vec::new(),
             proof: None,
             program: None,

@@ -43,12 +43,21 @@ pub enum Input {
     Failed { key: Key, failure: Failure },
     /// A tool returned.
     Ran { key: Key, output: Output },
-    /// A setup ended, well or with a cause; `tools` are those it brought for this agent.
-    Prepared { key: Key, error: Option<String>, #[serde(default)] tools: Vec<ToolSpec> },
+    /// A setup ended, well or with a cause.
+    Prepared { key: Key, error: Option<String>, ready: Ready },
     /// A message left for its channel, or could not.
     Delivered { key: Key, error: Option<String> },
     /// A deadline passed.
     Ticked,
+}
+
+/// What a setup came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Brought for this agent and those below it.
+    pub tools: Vec<ToolSpec>,
+    /// What the agent should know of it before it begins.
+    pub told: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

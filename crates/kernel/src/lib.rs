@@ -55,7 +55,7 @@ pub use event::{
     VERSION,
 };
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
-pub use input::{Command, Failure, FailureKind, Input, Refusal};
+pub use input::{Command, Failure, FailureKind, Input, Ready, Refusal};
 pub use message::{
     Body, Line, Message, Note, Output, Picture, Reply, Source, Subjects, To, Urgency, Usage, Use,
     Who, clip, headline,

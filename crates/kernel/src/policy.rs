@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX};
 use crate::{
-    Agent, Audience, Call, Class, Covers, Digest, Grant, Ours, PROGRAM, PolicyMode, Rights, Rule,
-    RuleKind, Session, Time, Tool,
+    Agent, Audience, Call, Class, Covers, Digest, Grant, Made, Ours, PROGRAM, PolicyMode, Rights,
+    Rule, RuleKind, Session, Time, Tool,
 };
 use pattern::{Fit, matches};
 use subject::Heard;
@@ -79,8 +79,11 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     }
 }
 
-/// Why every call of a tool is asked, if that is said.
+/// Why every call of a tool, or every birth from a definition, is asked, if that is said.
 fn caution<'a>(session: &'a Session, call: &Call) -> Option<&'a String> {
+    if let Some(Made::Of(digest)) = &call.made {
+        return session.world.definitions.get(digest)?.caution.as_ref();
+    }
     session.world.tools.get(&call.name)?.caution.as_ref()
 }
 

@@ -75,7 +75,7 @@ impl Step<'_> {
             Input::Replied { key, reply } => self.replied(key, reply),
             Input::Failed { key, failure } => self.failed(key, failure),
             Input::Ran { key, output } => self.ran(key, output),
-            Input::Prepared { key, error, tools } => self.prepared(key, error, tools),
+            Input::Prepared { key, error, ready } => self.prepared(key, error, ready),
             Input::Delivered { key, error } => self.delivered(key, error),
             Input::Ticked => {
                 // No deadline passes while nobody is there.

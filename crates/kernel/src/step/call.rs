@@ -10,7 +10,8 @@ use super::turn::{TOO_DEEP, TOO_LARGE};
 use crate::limits::{PICTURES_MAX, RESULT_BYTES_MAX};
 use crate::{
     AgentId, Call, CallId, CallState, Change, Class, Event, Failure, FailureKind, Key, Outcome,
-    Output, Owed, Refusal, Ruling, Tool, ToolSpec, Who, Why, clip, judge, ruling, short,
+    Output, Owed, Ready, Refusal, Ruling, Source, Tool, ToolSpec, Who, Why, clip, judge, ruling,
+    short,
 };
 
 impl Step<'_> {
@@ -154,7 +155,7 @@ impl Step<'_> {
         &mut self,
         key: Key,
         error: Option<String>,
-        tools: Vec<ToolSpec>,
+        ready: Ready,
     ) -> Result<(), Refusal> {
         let Some(Owed::Setup(id)) = self.session.owed.get(&key) else {
             return Err(Refusal::Stale { key });
@@ -162,8 +163,11 @@ impl Step<'_> {
         let id = *id;
         match error.map(short) {
             None => {
-                let tools = self.equip(id, tools);
+                let tools = self.equip(id, ready.tools);
                 self.emit(Event::Prepared { agent: id, tools });
+                if let Some(told) = ready.told {
+                    self.tell(id, Source::Runtime, short(told));
+                }
                 self.ready.push_back(id);
             }
             // Main never ends: it says so, and tries again when somebody next speaks to it.

@@ -3,8 +3,8 @@
 
 use locum_kernel::{
     AgentId, Allow, AskId, Class, Command, Config, Definition, Digest, Effect, Failure,
-    FailureKind, Input, InputId, Key, Kind, Message, Output, Reply, Rights, Scope, Seq, Session,
-    Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, owed,
+    FailureKind, Input, InputId, Key, Kind, Message, Output, Ready, Reply, Rights, Scope, Seq,
+    Session, Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, owed,
 };
 use serde_json::{Value, json};
 
@@ -163,10 +163,10 @@ fn keys(session: &Session) -> Vec<Bad> {
             ("too long", failed(key, FailureKind::ContextTooLong, None)),
             ("retry much later", failed(key, FailureKind::RateLimited, Some(u64::MAX))),
             ("an empty result", Input::Ran { key, output: Output::default() }),
-            ("prepared", Input::Prepared { key, error: None, tools: Vec::new() }),
+            ("prepared", Input::Prepared { key, error: None, ready: Ready::default() }),
             (
                 "not prepared",
-                Input::Prepared { key, error: Some(String::new()), tools: Vec::new() },
+                Input::Prepared { key, error: Some(String::new()), ready: Ready::default() },
             ),
             ("delivered", Input::Delivered { key, error: None }),
             ("not delivered", Input::Delivered { key, error: Some(String::new()) }),
@@ -256,7 +256,7 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
             Effect::Prepare { key, .. } => {
                 all.push((
                     "a long cause",
-                    Input::Prepared { key, error: Some(long.clone()), tools: Vec::new() },
+                    Input::Prepared { key, error: Some(long.clone()), ready: Ready::default() },
                 ));
             }
             Effect::Deliver { key, .. } => {

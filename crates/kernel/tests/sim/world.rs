@@ -6,9 +6,9 @@ use super::choose::Rng;
 use super::laws::Laws;
 use locum_kernel::{
     AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry,
-    Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Refusal, Reply,
-    Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold, owed,
-    prompt, step, view,
+    Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Ready, Refusal,
+    Reply, Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold,
+    owed, prompt, step, view,
 };
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ impl World {
                 );
                 let error = error.clone();
                 key.map_or(Ok(()), |key| {
-                    self.input(Input::Prepared { key, error, tools: Vec::new() })
+                    self.input(Input::Prepared { key, error, ready: Ready::default() })
                 })
             }
             Act::Delivered(error) => {

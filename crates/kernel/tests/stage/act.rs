@@ -5,8 +5,8 @@ use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
     AgentId, Allow, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId,
-    Key, Made, Message, Output, Reply, Scope, Time, To, ToolSpec, Urgency, Usage, Use, Verdict,
-    Who, deadline, owed, wanted,
+    Key, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec, Urgency, Usage, Use,
+    Verdict, Who, deadline, owed, wanted,
 };
 
 impl Stage {
@@ -79,8 +79,11 @@ impl Stage {
                     |effect| matches!(effect, Effect::Prepare { agent: of, .. } if *of == agent),
                 )?;
                 let error = rest.strip_prefix("error ").map(text).transpose()?;
-                let tools = rest.strip_prefix("ready with ").map(brought).transpose()?;
-                self.input(Input::Prepared { key, error, tools: tools.unwrap_or_default() })
+                let (brings, told) = rest.split_once(" told ").unwrap_or((rest, ""));
+                let tools = brings.strip_prefix("ready with ").map(brought).transpose()?;
+                let told = if told.is_empty() { None } else { Some(text(told)?) };
+                let ready = Ready { tools: tools.unwrap_or_default(), told };
+                self.input(Input::Prepared { key, error, ready })
             }
         })
     }

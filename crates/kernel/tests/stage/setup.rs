@@ -238,6 +238,7 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
                 values: std::collections::BTreeMap::new(),
                 in_turn: key == "sub_in_turn",
             }),
+            "caution" => made.caution = Some(spaced(value)),
             "worktree" => made.kit.worktree = true,
             "says" => made.instructions = value.into(),
             other => return Err(format!("nothing is called {other:?}")),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_kernel::{
-    AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Seq, Time, deadline, errand,
-    is_repeatable, owed, parcel, prompt,
+    AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Ready, Seq, Time, deadline,
+    errand, is_repeatable, owed, parcel, prompt,
 };
 
 use super::{Driver, Hands};
@@ -68,7 +68,8 @@ impl Driver {
                 }
             }
             Effect::Prepare { key, .. } => {
-                let ready = async move { Input::Prepared { key, error: None, tools: Vec::new() } };
+                let ready =
+                    async move { Input::Prepared { key, error: None, ready: Ready::default() } };
                 self.inflight.start(key, setup_panicked, ready);
             }
             Effect::Deliver { key, .. } => {
@@ -155,7 +156,7 @@ fn tool_panicked(key: Key) -> Input {
 }
 
 fn setup_panicked(key: Key) -> Input {
-    Input::Prepared { key, error: Some(OUR_FAULT.into()), tools: Vec::new() }
+    Input::Prepared { key, error: Some(OUR_FAULT.into()), ready: Ready::default() }
 }
 
 fn delivery_panicked(key: Key) -> Input {
