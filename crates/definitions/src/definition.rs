@@ -82,6 +82,11 @@ pub struct Origin {
 
 impl Origin {
     #[must_use]
+    pub fn is_builtin(&self) -> bool {
+        self.scope == Scope::Builtin
+    }
+
+    #[must_use]
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(&self.root)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problem, Problems};
 
 /// Why a file was not read.
 #[derive(Debug, Error)]
@@ -32,6 +32,14 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// The same as something to mend in `file`.
+    #[must_use]
+    pub fn problems(&self, file: &Path) -> Vec<Problem> {
+        let problems = Problems::new(file);
+        self.tell(&problems);
+        problems.take()
+    }
+
     /// The same as something to mend.
     pub(crate) fn tell(&self, problems: &Problems) {
         let start = Place::START;
@@ -67,7 +75,7 @@ impl Refused {
 }
 
 /// The text of a plain file beneath `root`: no byte order mark, lines ended by `\n`.
-pub(crate) fn read(path: &Path, root: &Path, max: u64) -> Result<String, Refused> {
+pub fn read(path: &Path, root: &Path, max: u64) -> Result<String, Refused> {
     let bytes = read_bytes(path, root, max)?;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -111,7 +119,7 @@ fn read_bytes(path: &Path, root: &Path, max: u64) -> Result<Vec<u8>, Refused> {
 }
 
 /// The real path, which is beneath the real root.
-pub(crate) fn beneath(path: &Path, root: &Path) -> Result<PathBuf, Refused> {
+pub fn beneath(path: &Path, root: &Path) -> Result<PathBuf, Refused> {
     let real = |asked: &Path| {
         fs::canonicalize(asked).map_err(|source| {
             let path = asked.to_owned();

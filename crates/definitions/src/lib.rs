@@ -48,13 +48,13 @@ pub use definition::{
     Definition, Isolation, Kind, Memory, Origin, Own, PassInput, Passthrough, Permission, Retry,
     Scope, Settings, SkillOnly, StartedBy, SubRecipe, ToolUse, Tools,
 };
-pub use file::Refused;
+pub use file::{Refused, beneath, read as read_text};
 pub use library::{Found, Library, NotFound, Skipped, fingerprint};
 pub use load::{Loaded, load, load_from, parse};
 pub use mapping::{Mapped, to_kernel};
-pub use mcp::proposed_servers;
-pub use notes::{Note, Notes, notes};
+pub use mcp::{proposed_servers, servers_in};
+pub use notes::{Note, Notes, notes, own_notes};
 pub use parameter::{InputType, Parameter, Requirement};
-pub use places::Places;
+pub use places::{Places, count};
 pub use problem::{Place, Problem, Severity};
 pub use server::{Reach, Server, TIMEOUT_S};

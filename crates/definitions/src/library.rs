@@ -8,11 +8,12 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::builtin;
-use crate::definition::{Kind, Origin, Scope};
+use crate::definition::{Kind, Origin, Scope, StartedBy};
 use crate::file;
 use crate::limits::{FILE_BYTES_MAX, SCAN_BYTES_MAX};
 use crate::load::{Loaded, load_from};
 use crate::near::near;
+use crate::parameter::Parameter;
 use crate::places::{Candidate, Places, Survey};
 use crate::problem::{Place, Problem, Problems};
 use crate::recipe::stem;
@@ -29,6 +30,10 @@ pub struct Found {
     pub aliases: Vec<String>,
     /// Off until the person turns it on.
     pub opt_in: bool,
+    /// Who may start it, for skills.
+    pub started_by: StartedBy,
+    /// Parameters it takes, each with whether it must be given.
+    pub parameters: Vec<(String, bool)>,
     /// Warnings.
     pub problems: Vec<Problem>,
     /// Another of the same kind and name comes before it.
@@ -139,6 +144,8 @@ impl Library {
             about: definition.about,
             aliases: definition.skill.aliases,
             opt_in: definition.skill.opt_in,
+            started_by: definition.skill.started_by,
+            parameters: definition.parameters.iter().map(Parameter::need).collect(),
             problems,
             shadowed_by: None,
         });

@@ -15,9 +15,15 @@ pub fn proposed_servers(workspace: &Path) -> (Vec<Server>, Vec<Problem>) {
     if std::fs::symlink_metadata(&path).is_err() {
         return (Vec::new(), Vec::new());
     }
-    let problems = Problems::new(&path);
+    servers_in(&path, workspace)
+}
+
+/// The servers of one such file, wherever beneath `root` it is.
+#[must_use]
+pub fn servers_in(path: &Path, root: &Path) -> (Vec<Server>, Vec<Problem>) {
+    let problems = Problems::new(path);
     let mut servers = Vec::new();
-    match file::read(&path, workspace, FILE_BYTES_MAX) {
+    match file::read(path, root, FILE_BYTES_MAX) {
         Ok(text) => servers = read(&text, &problems),
         Err(refused) => refused.tell(&problems),
     }

@@ -39,6 +39,16 @@ pub fn notes(root: &Path, from: &Path, config_dir: Option<&Path>) -> Notes {
     found
 }
 
+/// The person's own notes. People keep such files elsewhere at home and link to them.
+#[must_use]
+pub fn own_notes(config_dir: &Path, home: Option<&Path>) -> Notes {
+    let mut found = Notes::default();
+    let root = home.filter(|home| config_dir.starts_with(home)).unwrap_or(config_dir);
+    let mut left = NOTES_BYTES_MAX;
+    found.folder(config_dir, root, &mut left);
+    found
+}
+
 impl Notes {
     fn folder(&mut self, folder: &Path, root: &Path, left: &mut usize) {
         for name in NAMES {

@@ -55,6 +55,13 @@ const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("user_prompt", Requirement::UserPrompt),
 ];
 
+impl Parameter {
+    /// Its key, and whether there must be a value from somebody.
+    pub(crate) fn need(&self) -> (String, bool) {
+        (self.key.clone(), self.default.is_none())
+    }
+}
+
 pub(crate) fn read(node: &Node, problems: &Problems) -> Option<Parameter> {
     let fields = Fields::of(node, "a parameter", problems)?;
     let key = fields.required(&["key", "name"], "the template names it", "key: topic");
@@ -115,7 +122,7 @@ fn rules(parameter: &Parameter, fields: &Fields<'_>, problems: &Problems) {
 
 impl Parameter {
     /// Whether a value is of its type: what is wrong, and how to write it.
-    pub(crate) fn check(&self, value: &str) -> Result<(), (String, String)> {
+    pub fn check(&self, value: &str) -> Result<(), (String, String)> {
         let key = &self.key;
         let shown = quote(value);
         let wrong = |kind: &str, how: &str| {

@@ -1,7 +1,7 @@
 //! Where people keep definitions, and what lies there: folders in order, files in each by name.
 //! Only names and sizes are looked at; that is enough to see whether anything changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -90,6 +90,20 @@ pub(crate) struct Survey {
     pub(crate) problems: Vec<Problem>,
     seen: BTreeSet<PathBuf>,
     trace: Vec<u8>,
+}
+
+/// How many files of each kind lie where a workspace's definitions lie. No file is opened, so
+/// this may be asked of a folder that nobody trusts.
+#[must_use]
+pub fn count(workspace: &Path) -> BTreeMap<Kind, usize> {
+    let mut survey = Survey::default();
+    let place = |kind| Shelf { root: workspace, scope: Scope::Workspace, kind };
+    survey.shelves(workspace, WORKSPACE, place);
+    let mut count = BTreeMap::new();
+    for candidate in &survey.candidates {
+        *count.entry(candidate.kind).or_default() += 1;
+    }
+    count
 }
 
 /// One folder to look at.

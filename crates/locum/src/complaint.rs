@@ -314,16 +314,6 @@ impl Complaint {
         }
     }
 
-    pub(crate) fn no_definition(name: &str, known: &[&str]) -> Complaint {
-        Complaint {
-            code: "E120",
-            what: format!("There is no agent {name:?} to start from."),
-            cause: format!("The script has {}.", known.join(", ")),
-            next: "locum run \"text\" --agent NAME with one of these".into(),
-            exit: USAGE,
-        }
-    }
-
     pub(crate) fn no_session_yet() -> Complaint {
         Complaint {
             code: "E120",

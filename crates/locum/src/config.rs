@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -30,6 +29,10 @@ pub(crate) struct Config {
     pub(crate) prices: BTreeMap<String, Known>,
     pub(crate) limits: Limits,
     pub(crate) rules: Vec<Rule>,
+    /// More folders of recipes.
+    pub(crate) recipes: Vec<PathBuf>,
+    /// Skills that are off until somebody names them here.
+    pub(crate) enable: Vec<String>,
     /// Certificates to trust besides those the machine trusts.
     pub(crate) ca_file: Option<PathBuf>,
     /// Where it was read from, if it was.
@@ -101,7 +104,32 @@ pub(crate) fn default_path() -> Option<PathBuf> {
     folder.map(|folder| folder.join("locum/config.toml"))
 }
 
+/// One thing in the file that is not as it should be.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) what: String,
+}
+
+/// What is wrong with a text: what keeps it from being used, then what is passed over.
+pub(crate) fn mistakes(path: &Path, text: &str) -> (Vec<Mistake>, Vec<Mistake>) {
+    let (_, reader) = read_text(path, text);
+    (reader.mistakes, reader.warnings)
+}
+
 fn parse(path: &Path, text: &str) -> Result<Config, Complaint> {
+    let (mut config, reader) = read_text(path, text);
+    let told = |it: &Mistake| format!("{}:{}: {}", path.display(), it.line, it.what);
+    if let Some(first) = reader.mistakes.first() {
+        let cause: String = reader.mistakes.iter().map(|it| told(it) + "\n").collect();
+        return Err(Complaint::config(path, first.line, cause));
+    }
+    config.warnings = reader.warnings.iter().map(told).collect();
+    Ok(config)
+}
+
+fn read_text<'a>(path: &'a Path, text: &'a str) -> (Config, Reader<'a>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader { path, text, mistakes: Vec::new(), warnings: Vec::new() };
     for error in errors {
@@ -111,30 +139,32 @@ fn parse(path: &Path, text: &str) -> Result<Config, Complaint> {
     if reader.mistakes.is_empty() {
         reader.top(table.get_ref(), &mut config);
     }
-    if reader.mistakes.is_empty() {
-        config.warnings = reader.warnings;
-        return Ok(config);
-    }
-    reader.mistakes.sort_by_key(|(line, _)| *line);
-    let mut cause = String::new();
-    for (line, what) in &reader.mistakes {
-        let _ = writeln!(cause, "{}:{line}: {what}", path.display());
-    }
-    let line = reader.mistakes[0].0;
-    Err(Complaint::config(path, line, cause))
+    reader.mistakes.sort_by_key(|mistake| mistake.line);
+    (config, reader)
 }
 
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    mistakes: Vec<(usize, String)>,
-    warnings: Vec<String>,
+    mistakes: Vec<Mistake>,
+    warnings: Vec<Mistake>,
 }
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
-const TOP: [&str; 8] =
-    ["model", "fallback", "aliases", "providers", "prices", "limits", "rules", "ca_file"];
+/// Every setting there is.
+pub(crate) const TOP: [&str; 10] = [
+    "model",
+    "fallback",
+    "aliases",
+    "providers",
+    "prices",
+    "limits",
+    "rules",
+    "recipes",
+    "enable",
+    "ca_file",
+];
 const RULE: [&str; 3] = ["rule", "match", "not_match"];
 const OWN: [&str; 9] = [
     "wire",
@@ -150,21 +180,24 @@ const OWN: [&str; 9] = [
 const LIMITS: [&str; 3] = ["slots", "max_turns", "max_cost_usd"];
 
 impl Reader<'_> {
-    fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
-        before.split(|byte| *byte == b'\n').count()
+    fn at(&self, span: &Range<usize>, what: String) -> Mistake {
+        let start = span.start.min(self.text.len());
+        let before = self.text.get(..start).unwrap_or_default();
+        let row = before.rsplit('\n').next().unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Mistake { line, column: row.chars().count() + 1, what }
     }
 
     fn mistake(&mut self, span: Range<usize>, what: &str) {
-        let line = self.line(&span);
-        self.mistakes.push((line, what.to_owned()));
+        let mistake = self.at(&span, what.to_owned());
+        self.mistakes.push(mistake);
     }
 
     fn unknown(&mut self, span: &Range<usize>, key: &str, known: &[&str]) {
         let near = nearest(key, known.iter().copied());
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-        let place = format!("{}:{}", self.path.display(), self.line(span));
-        self.warnings.push(format!("{place}: there is no setting {key:?}{near}"));
+        let warning = self.at(span, format!("there is no setting {key:?}{near}"));
+        self.warnings.push(warning);
     }
 
     fn top(&mut self, table: &DeTable<'_>, config: &mut Config) {
@@ -193,6 +226,8 @@ impl Reader<'_> {
                 }
                 "limits" => config.limits = self.limits(value),
                 "rules" => config.rules = self.rules(value),
+                "recipes" => config.recipes = self.files("recipes", value),
+                "enable" => config.enable = self.texts("enable", value),
                 other => self.unknown(&key.span(), other, &TOP),
             }
         }
@@ -377,6 +412,14 @@ impl Reader<'_> {
         Some(self.path.parent().unwrap_or(Path::new(".")).join(text))
     }
 
+    fn files(&mut self, name: &str, value: &Value<'_>) -> Vec<PathBuf> {
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong(name, "a list of folders", value);
+            return Vec::new();
+        };
+        array.iter().filter_map(|value| self.file(name, value)).collect()
+    }
+
     fn count(&mut self, name: &str, value: &Value<'_>) -> Option<u32> {
         let count = price::whole(value.get_ref()).and_then(|it| u32::try_from(it).ok());
         let count = count.filter(|count| *count > 0);
@@ -408,6 +451,8 @@ mod tests {
                 model = "groq/llama"
                 fallback = ["openai/gpt-5", "fast"]
                 ca_file = "ca.pem"
+                recipes = ["r", "/s"]
+                enable = ["dig"]
                 rules = ['allow exec "cargo *"', { rule = 'deny exec "rm *"', match = ["rm -r x"] }]
                 aliases.fast = "groq/small"
                 [providers.google]
@@ -436,6 +481,8 @@ mod tests {
         let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
         assert_eq!(rules, ["allow exec \"cargo *\"", "deny exec \"rm *\""]);
         assert_eq!(config.ca_file.as_deref(), Some(Path::new("/etc/x/ca.pem")));
+        assert_eq!(config.recipes, [Path::new("/etc/x/r"), Path::new("/s")]);
+        assert_eq!(config.enable, ["dig"]);
         let google = &config.providers["gemini"];
         assert_eq!(google.headers, [("X-Team".to_owned(), "a b".to_owned())]);
         assert_eq!(google.key_env.as_deref(), Some("MY_KEY"));
@@ -486,6 +533,7 @@ mod tests {
             ("\nmodel = 3", "c.toml:2: model must be a text in quotes, found integer"),
             ("model = \" \"", "c.toml:1: model is empty"),
             ("fallback = \"a\"", "c.toml:1: fallback must be a list of texts, found string"),
+            ("recipes = \"a\"", "c.toml:1: recipes must be a list of folders, found string"),
             ("fallback = [1]", "c.toml:1: fallback must be a text in quotes, found integer"),
             ("aliases = 1", "c.toml:1: aliases must be a table, found integer"),
             (

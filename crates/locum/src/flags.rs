@@ -3,6 +3,7 @@
 pub(crate) mod act;
 mod look;
 mod memory;
+mod own;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub(crate) use look::{
     Agents, Asks, By, Completions, Cost, Fork, Format, Logs, Look, Man, Queue, QueueAct, Replay,
     Search, Sessions, SessionsAct, Show, Timeline,
 };
+
+pub(crate) use own::{Check, Definitions, Trust};
 
 pub(crate) use memory::{Memory, MemoryAct, Whose};
 
@@ -59,6 +62,14 @@ pub(crate) enum Command {
     Decode(Decode),
     /// A tour over the real engine: no key, no network, nothing changed
     Demo(Demo),
+    /// Recipes, skills, agents, configuration: every problem with its place
+    ///
+    /// Exits with 0 only if all are good.
+    Check(Check),
+    /// Recipes, skills and agents that were found, and what was skipped and why
+    Definitions(Definitions),
+    /// Lets agents follow what a folder brings along
+    Trust(Trust),
     /// Rules that allow, ask about and forbid calls
     Rules(Rules),
     /// Prints the version
@@ -116,7 +127,7 @@ impl RulesTest {
 #[derive(Debug, Default, Args)]
 pub(crate) struct Run {
     /// What to say to main; `-` reads it from standard input
-    #[arg(required_unless_present_any = ["resume", "again"])]
+    #[arg(required_unless_present_any = ["resume", "again", "recipe"])]
     pub(crate) text: Option<String>,
     /// Who answers: PROVIDER/NAME, an alias, `auto`, `demo` or script:FILE [env: `LOCUM_MODEL`]
     /// [default: as before with --resume, else the configuration's, else auto]
@@ -125,6 +136,12 @@ pub(crate) struct Run {
     /// Start from this agent instead of main
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Start from this recipe, by file or name; it may bring its own first message
+    #[arg(long, value_name = "FILE", conflicts_with = "agent")]
+    pub(crate) recipe: Option<PathBuf>,
+    /// A value the recipe or agent asks for
+    #[arg(long, value_name = "KEY=VALUE", value_parser = param)]
+    pub(crate) param: Vec<(String, String)>,
     /// The session to speak in, new or not [default: a new one]
     #[arg(short, long, value_name = "KEY", conflicts_with_all = ["resume", "again"])]
     pub(crate) session: Option<String>,
@@ -155,12 +172,27 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
+    #[command(subcommand)]
+    pub(crate) act: Option<McpAct>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Also those this folder brings along
     #[arg(long)]
     pub(crate) trust: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpAct {
+    /// Lets a server of this folder's .mcp.json start, now and later
+    Approve {
+        /// What the file calls it
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// The folder whose server it is [default: the current one]
+        #[arg(short = 'C', value_name = "DIR")]
+        workspace: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +269,11 @@ pub(crate) struct Decode {
     /// Server-sent events as they came, or one JSON event per line; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+fn param(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
 }
 
 fn wire(word: &str) -> Result<WireName, String> {

@@ -4,29 +4,37 @@
 //! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`,
 //! `servers`), what it prints, how it complains; whom a name means (`address`), the commands that
 //! look at sessions (`look`), those that do something in them (`act`), and what is remembered
-//! beyond them (`memory`).
+//! beyond them (`memory`); what people and projects define (`library`, `notes`), whether it may be
+//! read at all (`trust`), and the commands that tell of it (`check`, `definitions`).
 
 mod act;
 mod address;
+mod check;
 mod complaint;
 mod config;
 mod data;
 mod decode;
+mod definitions;
 mod demo;
 mod doctor;
 mod endpoint;
+mod equip;
 mod flags;
+mod librarian;
+mod library;
 mod look;
 mod memory;
 mod model;
 mod models;
 #[cfg(debug_assertions)]
 mod mortal;
+mod notes;
 mod people;
 mod print;
 mod providers;
 mod reach;
 mod rehearsal;
+mod root;
 mod rule;
 mod rules;
 mod run;
@@ -36,6 +44,7 @@ mod setup;
 mod signal;
 mod terminal;
 mod tree;
+mod trust;
 mod workshop;
 
 use std::env;
@@ -90,8 +99,14 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         }
         Command::Mcp(mcp) => {
             let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            servers::list(mcp, &Places { data, config })
+            servers::obey(mcp, &Places { data, config })
         }
+        Command::Check(it) => Ok(check::check(it)),
+        Command::Definitions(it) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            definitions::obey(it, &Places { data, config })
+        }
+        Command::Trust(it) => trust::obey(it, flags.data.as_deref()),
         Command::Act(act) => act::act(act, flags.data.as_deref()),
         Command::Memory(memory) => memory::obey(memory, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),

@@ -22,6 +22,7 @@ use crate::address::nearest;
 use crate::complaint::Complaint;
 use crate::config::{Config, set};
 use crate::endpoint::{Endpoint, Found, Wrong};
+use crate::notes::Notes;
 use crate::{demo, print, providers};
 
 /// The best there is.
@@ -34,6 +35,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 /// The longest answer that is asked for, in tokens, of a model that could say more: so much money
 /// is set aside for each request.
 const ANSWER_TOKENS_MAX: u64 = 16_000;
+/// What agent files written for one provider call its models.
+const FAMILIES: [(&str, &str); 3] = [("haiku", FAST), ("sonnet", AUTO), ("opus", STRONG)];
 /// An alias may stand for another, but not forever.
 const ALIASES_DEEP: usize = 8;
 
@@ -43,11 +46,13 @@ pub(crate) struct Means {
     pub(crate) describe: Arc<dyn Describe>,
     /// Where pictures are, if there can be any.
     pub(crate) album: Option<Arc<dyn Album>>,
+    /// What agents are told besides their own instructions.
+    pub(crate) notes: Arc<Notes>,
 }
 
 impl Default for Means {
     fn default() -> Means {
-        Means { describe: Arc::new(BuiltIn), album: None }
+        Means { describe: Arc::new(BuiltIn), album: None, notes: Arc::default() }
     }
 }
 
@@ -58,6 +63,8 @@ pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn Provider>,
     /// What the agents are, if a script plays them.
     pub(crate) script: Option<Script>,
+    /// All models by name, unless a script plays them.
+    pub(crate) models: Option<Arc<Models>>,
     /// What is known of this model and of those that may be asked besides.
     pub(crate) specs: BTreeMap<String, ModelSpec>,
 }
@@ -74,7 +81,7 @@ pub(crate) async fn choose(
         let script = script?;
         let provider = Arc::new(Scripted::new(script.clone(), Arc::clone(clock)));
         let specs = BTreeMap::new();
-        return Ok(Chosen { model: wanted, provider, script: Some(script), specs });
+        return Ok(Chosen { model: wanted, provider, script: Some(script), models: None, specs });
     }
     let model = resolve(&wanted, config).await?;
     let models = Models::new(Arc::clone(config), model.clone(), means, Arc::clone(clock));
@@ -82,13 +89,14 @@ pub(crate) async fn choose(
     models.provider(&model)?;
     let others = models.others();
     let specs = models.specs(&others);
-    let models: Arc<dyn Provider> = Arc::new(models);
+    let models = Arc::new(models);
+    let all: Arc<dyn Provider> = Arc::clone(&models) as Arc<dyn Provider>;
     let provider: Arc<dyn Provider> = if others.is_empty() {
-        models
+        all
     } else {
-        Arc::new(Fallback::new(models, others, Arc::clone(clock)))
+        Arc::new(Fallback::new(all, others, Arc::clone(clock)))
     };
-    Ok(Chosen { model, provider, script: None, specs })
+    Ok(Chosen { model, provider, script: None, models: Some(models), specs })
 }
 
 /// The script a model's name stands for, if it does.
@@ -230,7 +238,7 @@ pub(crate) async fn greet(endpoints: &[Endpoint<'_>]) -> Vec<Result<Vec<String>,
 
 /// All models, by name: a provider for each is made when it is first asked.
 #[derive(Debug)]
-struct Models {
+pub(crate) struct Models {
     config: Arc<Config>,
     prices: Prices,
     /// Who the run is with: `fast` and `strong` are meant from there.
@@ -287,6 +295,15 @@ impl Models {
         }
     }
 
+    /// What a definition means by a model, if that can be asked here. Families of models that
+    /// files of other programs name are the fast one, the usual one and the strong one here.
+    pub(crate) fn usable(&self, name: &str) -> Option<String> {
+        let family = FAMILIES.iter().find(|(family, _)| *family == name);
+        let name = family.map_or(name, |(_, alias)| alias);
+        let model = self.meant(name).ok()?;
+        self.provider(&model).is_ok().then_some(model)
+    }
+
     /// Whoever answers under a name that is spelled out.
     fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, Complaint> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -338,6 +355,7 @@ impl Provider for Models {
         match meant.and_then(|model| self.provider(&model).map(|provider| (model, provider))) {
             Ok((model, provider)) => {
                 asked.request.model = model;
+                self.means.notes.tell(&mut asked.request);
                 provider.answer(asked, live)
             }
             Err(Complaint { what, cause, .. }) => {

@@ -13,11 +13,9 @@ use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
 use locum_runtime::form;
+use locum_runtime::library::Library;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
-use locum_runtime::script::Script;
-use locum_runtime::tool::Tools;
-use locum_tools::Place;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -25,13 +23,16 @@ use crate::complaint::Complaint;
 use crate::config;
 use crate::data;
 use crate::demo;
+use crate::equip::{Equipped, equip};
 use crate::flags::{Approvals, Run};
+use crate::librarian::Librarian;
 use crate::look::Sight;
 use crate::look::text::{clean, quote};
-use crate::model::{self, Chosen};
+use crate::model::Chosen;
 use crate::people;
 use crate::print::{self, Source, Style};
 use crate::rehearsal;
+use crate::root;
 use crate::rule;
 use crate::setup::Setup;
 use crate::signal;
@@ -96,15 +97,18 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
     let named = named.or_else(before);
     let place = workshop::place(&key, &root, &folder, places.config);
-    let Equipped { chosen, tools } =
-        equip(flags, named.as_deref(), &settings, &place, &clock).await?;
-    let Chosen { model, provider, script, specs } = chosen;
+    let Equipped { chosen, tools, librarian, from } =
+        equip(flags, named.as_deref(), &settings, place, &clock).await?;
+    let Chosen { model, provider, script, specs, .. } = chosen;
+    let text = root::first_words(from.as_ref(), text);
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
     let schema = flags.schema.as_deref().map(schema).transpose()?;
     let setup = Setup {
         session: &key,
         model: &model,
         agent: flags.agent.as_deref(),
+        root: from,
+        offers: librarian.offers(),
         before: (!driver.is_new()).then_some(driver.session()),
         workspace: &root,
         approvals,
@@ -119,19 +123,16 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
     warn(&config);
-    let source = Source {
-        reader: driver.subscribe(),
-        journal,
-        session: key.clone(),
-        cwd: root.display().to_string(),
-    };
+    let cwd = root.display().to_string();
+    let source = Source { reader: driver.subscribe(), journal, session: key.clone(), cwd };
     let printed = print::start(style(flags.json, plain, approvals), source)?;
+    driver.set_library(Arc::clone(&librarian) as Arc<dyn Library>);
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider, tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
     // Only for whoever reads it: what is sent is kept until every reader has had it.
     let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
-    let people = listen(driver.handle(), lines, approvals, config);
+    let people = listen(driver.handle(), lines, approvals, config, librarian);
     let mut door = door(&folder);
     let visitors = receive(door.as_mut(), desk);
     let last = drive(&mut driver, &hands, approvals, people, visitors).await;
@@ -167,31 +168,6 @@ async fn wait_for_readers(
 
 /// How long the last words of a run that was told to stop may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Who answers, and with what.
-struct Equipped {
-    chosen: Chosen,
-    tools: Arc<Tools>,
-}
-
-async fn equip(
-    flags: &Run,
-    named: Option<&str>,
-    settings: &Arc<config::Config>,
-    place: &Place,
-    clock: &Arc<dyn Clock>,
-) -> Result<Equipped, Complaint> {
-    let is_tour = flags.model.as_deref().is_some_and(demo::is_tour);
-    let specs =
-        if is_tour { Vec::new() } else { workshop::server_specs(place, flags.bounds.trust)? };
-    let servers = workshop::serve(place, specs).await;
-    let means = workshop::means(place, servers.as_ref());
-    let chosen = model::choose(named, settings, means, clock).await?;
-    check_agent(flags.agent.as_deref(), chosen.script.as_ref())?;
-    let props = chosen.script.clone().or_else(rehearsal::props);
-    let tools = workshop::furnish(place, props.as_ref(), servers, clock)?;
-    Ok(Equipped { chosen, tools })
-}
 
 /// What the final text must be.
 fn schema(file: &Path) -> Result<Arc<Value>, Complaint> {
@@ -286,11 +262,12 @@ async fn listen(
     lines: Option<Reader>,
     approvals: Approvals,
     config: Config,
+    librarian: Arc<Librarian>,
 ) -> Infallible {
     // A session that was closed has told how it ended; nobody needs to hear it again here.
     let _ = match (approvals, lines) {
         (Approvals::Stdio, _) => people::stdio(handle, config).await,
-        (Approvals::Ask, _) => terminal::listen(handle, config).await,
+        (Approvals::Ask, _) => terminal::listen(handle, config, &librarian).await,
         (Approvals::Itself, Some(lines)) => demo::answer_all(handle, lines).await,
         (Approvals::Itself | Approvals::Deny | Approvals::Park, _) => Ok(()),
     };
@@ -311,15 +288,6 @@ async fn receive(door: Option<&mut Door>, desk: Desk) -> Infallible {
         Some(door) => door.serve(desk).await,
         None => std::future::pending().await,
     }
-}
-
-/// A name nobody knows would be an agent nobody plays.
-fn check_agent(named: Option<&str>, script: Option<&Script>) -> Result<(), Complaint> {
-    let (Some(name), Some(script)) = (named, script) else { return Ok(()) };
-    if script.plays(name) {
-        return Ok(());
-    }
-    Err(Complaint::no_definition(name, &script.names().collect::<Vec<_>>()))
 }
 
 /// Somebody can be asked only where there is somebody.

@@ -7,23 +7,38 @@ use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::data;
-use crate::flags::Mcp;
+use crate::flags::{Mcp, McpAct};
 use crate::look::text::clean;
 use crate::print;
 use crate::run::Places;
+use crate::trust::{self, Person, approve};
 use crate::workshop;
 
 /// Somebody has to look after a server.
 const SICK: u8 = 2;
 
-pub(crate) fn list(flags: &Mcp, places: &Places<'_>) -> Result<u8, Complaint> {
+pub(crate) fn obey(flags: &Mcp, places: &Places<'_>) -> Result<u8, Complaint> {
+    match &flags.act {
+        Some(McpAct::Approve { name, workspace }) => {
+            let folder = workspace.as_deref().unwrap_or(Path::new("."));
+            approve::approve(name, folder, places)
+        }
+        None => list(flags, places),
+    }
+}
+
+fn list(flags: &Mcp, places: &Places<'_>) -> Result<u8, Complaint> {
     let here = PathBuf::from(".").canonicalize();
     let here = here.map_err(|error| Complaint::workspace(Path::new("."), &error))?;
     let folder = data::folder(places.data)?;
     let place = workshop::place("mcp", &here, &folder, places.config);
-    let specs = workshop::server_specs(&place, flags.trust)?;
+    let trust = trust::of(&here, &folder, flags.trust.into(), Person::Absent);
+    let specs = workshop::server_specs(&place, &trust, Person::here())?;
     if specs.is_empty() && !flags.json {
-        print::line("No servers. Write them to mcp.json beside config.toml, or use --trust here.");
+        print::line(
+            "No servers. Write them to mcp.json beside config.toml, or to .mcp.json in a folder \
+             that you trust.",
+        );
         return Ok(0);
     }
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();

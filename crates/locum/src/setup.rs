@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use locum_kernel::limits::TURNS_DEFAULT;
 use locum_kernel::{
-    AgentId, Audience, Config, Definition, Kind, ModelSpec, PolicyMode, Rule, Session, TreeLimits,
+    AgentId, Audience, Config, Definition, Kind, ModelSpec, Offer, PolicyMode, Rule, Session,
+    TreeLimits,
 };
 use locum_runtime::rules;
 use locum_runtime::script::Script;
@@ -23,8 +24,11 @@ const MAIN: &str = "main";
 pub(crate) struct Setup<'a> {
     pub(crate) session: &'a str,
     pub(crate) model: &'a str,
-    /// Who is at the root, if not main.
+    /// Who is at the root, if not main: a name that a script plays, or a whole definition.
     pub(crate) agent: Option<&'a str>,
+    pub(crate) root: Option<Definition>,
+    /// What can be brought when it is named.
+    pub(crate) offers: Vec<Offer>,
     /// The session as it was left; what no flag says stays as it was.
     pub(crate) before: Option<&'a Session>,
     pub(crate) workspace: &'a Path,
@@ -44,19 +48,16 @@ pub(crate) struct Setup<'a> {
 
 impl Setup<'_> {
     pub(crate) fn config(&self) -> Config {
-        let root = self.agent.unwrap_or(MAIN);
-        let definitions = match self.script {
-            Some(script) => {
-                let named = script.names().filter(|name| *name != root && *name != MAIN);
-                named.map(|name| self.below(narrowed(script, name))).collect()
-            }
-            None => vec![self.below(worker())],
-        };
+        let main = self.main();
+        let named = self.script.into_iter().flat_map(|script| {
+            let named = script.names().filter(|name| *name != main.name && *name != MAIN);
+            named.map(|name| self.below(narrowed(script, name)))
+        });
+        let definitions = named.collect();
         Config {
-            offers: Vec::new(),
             session: self.session.to_owned(),
             workspace: self.workspace.display().to_string(),
-            main: Definition { output: self.output(), ..definition(root, Kind::Main) },
+            main,
             model: self.model.to_owned(),
             audience: audience(self.approvals),
             mode: self.mode(),
@@ -64,8 +65,16 @@ impl Setup<'_> {
             limits: self.limits(),
             tools: self.tools.specs(),
             definitions,
+            offers: self.offers.clone(),
             models: self.models(),
         }
+    }
+
+    fn main(&self) -> Definition {
+        let named = || definition(self.agent.unwrap_or(MAIN), Kind::Main);
+        let main = self.root.clone().unwrap_or_else(named);
+        let output = self.output().or_else(|| main.output.clone());
+        Definition { output, ..main }
     }
 
     /// What is known of the model; of a script, what it says of itself.
@@ -124,11 +133,13 @@ impl Setup<'_> {
 
     /// Those below main have the usual limit of their own, unless somebody sets one for everybody.
     fn below(&self, mut definition: Definition) -> Definition {
-        let said = self.bounds.max_turns.or(self.limits.max_turns);
-        let usual = said.is_none().then_some(TURNS_DEFAULT);
-        definition.limits.turns_max = usual;
+        definition.limits.turns_max = turns_usual(self.bounds, self.limits);
         definition
     }
+}
+
+pub(crate) fn turns_usual(bounds: &Bounds, limits: Limits) -> Option<u32> {
+    bounds.max_turns.or(limits.max_turns).is_none().then_some(TURNS_DEFAULT)
 }
 
 /// What an agent may always do with commands it was allowed to start.
@@ -154,12 +165,6 @@ fn audience(approvals: Approvals) -> Audience {
             Audience::Present
         }
     }
-}
-
-/// Who is there when nobody has defined anybody.
-fn worker() -> Definition {
-    let about = "does one task on its own and reports back".into();
-    Definition { about, ..Definition::new("worker", Kind::Agent) }
 }
 
 /// Somebody of a script, who may do what the script says.

@@ -7,16 +7,21 @@ use locum_kernel::{
 use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
 
+use crate::librarian::Librarian;
 use crate::people::{self, agent, me, message};
 use crate::print::note;
 
 /// Passes on what is typed until the person leaves (end of input); then nobody is there.
-pub(crate) async fn listen(handle: Handle, config: Config) -> Result<(), Closed> {
+pub(crate) async fn listen(
+    handle: Handle,
+    config: Config,
+    librarian: &Librarian,
+) -> Result<(), Closed> {
     match people::lines() {
         Ok(mut lines) => {
             while let Some(line) = lines.recv().await {
                 let view = handle.view().await?;
-                let told = match meaning(&view, line.trim()) {
+                let told = match meaning(&view, line.trim(), librarian) {
                     Ok(None) => None,
                     Ok(Some(input)) => handle.post(input).await?.err().map(|why| why.to_string()),
                     Err(why) => Some(why),
@@ -32,13 +37,20 @@ pub(crate) async fn listen(handle: Handle, config: Config) -> Result<(), Closed>
 }
 
 /// What a typed line means now; nothing, if it is empty and nothing can be answered by that.
-fn meaning(view: &View, line: &str) -> Result<Option<Input>, String> {
+fn meaning(view: &View, line: &str, librarian: &Librarian) -> Result<Option<Input>, String> {
     if let Some(rest) = line.strip_prefix('/') {
         return slash(view, rest).map(Some);
     }
     if let Some(rest) = line.strip_prefix('@') {
         let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let to = To::Agent(agent(view, name)?);
+        let to = match agent(view, name) {
+            Ok(agent) => To::Agent(agent),
+            // Somebody who is not there yet: whoever drives the session starts them.
+            Err(_) if librarian.files().named(name).is_ok() => {
+                return Ok(Some(Input::Said(message(line.to_owned(), Urgency::Queue))));
+            }
+            Err(why) => return Err(why),
+        };
         let text = text.trim().to_owned();
         return Ok(Some(Input::Said(Message { to, ..message(text, Urgency::Queue) })));
     }

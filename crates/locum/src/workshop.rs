@@ -1,14 +1,14 @@
 //! The tools a session has: what its script brings, what works on files, commands, pages and
 //! memory, and what MCP servers offer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
+use locum_definitions::limits::FILE_BYTES_MAX;
+use locum_definitions::{Kind, Library, Refused, read_text};
 use locum_mcp::ServerSpec;
 use locum_runtime::clock::Clock;
 use locum_runtime::schema::{BuiltIn, Describe};
@@ -19,7 +19,9 @@ use locum_tools::{Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web};
 use crate::complaint::Complaint;
 use crate::config::{self, set};
 use crate::model::Means;
+use crate::notes::Notes;
 use crate::print;
+use crate::trust::{Person, Trust, approve};
 
 /// Where a session works, from what this program knows.
 pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option<&Path>) -> Place {
@@ -31,46 +33,98 @@ pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option
         data: data.to_owned(),
         config: named.or_else(config::default_path),
         home: set("HOME").map(PathBuf::from),
+        readable: Vec::new(),
     }
 }
 
-/// The servers people have configured: their own, and those of the folder if it is trusted.
-pub(crate) fn server_specs(place: &Place, trusted: bool) -> Result<Vec<ServerSpec>, Complaint> {
-    let environment = environment();
+/// The servers people have configured: their own, and those of the folder that are approved.
+pub(crate) fn server_specs(
+    place: &Place,
+    trust: &Trust,
+    person: Person,
+) -> Result<Vec<ServerSpec>, Complaint> {
     let own = place.config.as_deref().and_then(Path::parent).map(|it| it.join("mcp.json"));
-    let theirs = place.workspace.join(".mcp.json");
-    let mut specs: Vec<ServerSpec> = Vec::new();
-    for file in own.into_iter().chain(trusted.then_some(theirs)) {
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(Complaint::servers(&format!("{}: {error}", file.display()))),
-        };
-        let read = locum_mcp::config::parse(&file.display().to_string(), &text, &environment);
-        for warning in &read.warnings {
-            print::note(&format!("warning: {warning}"));
+    let mut specs = match own {
+        // Wherever it leads to, the person put it there.
+        Some(own) => {
+            let text = servers_text(&own, Path::new("/"))?;
+            read_servers(&own, &text, &environment())?
         }
-        if !read.errors.is_empty() {
-            let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
-            return Err(Complaint::servers(&all.join("\n")));
-        }
-        let is_new = |spec: &ServerSpec| specs.iter().all(|other| other.name != spec.name);
-        let new: Vec<ServerSpec> = read.servers.into_iter().filter(is_new).collect();
-        specs.extend(new);
+        None => Vec::new(),
+    };
+    if trust.root().is_none() {
+        return Ok(specs);
     }
+    let (mut theirs, written) =
+        their_servers(&place.workspace.join(".mcp.json"), &place.workspace)?;
+    theirs.retain(|spec| specs.iter().all(|other| other.name != spec.name));
+    specs.extend(approve::allowed(place, trust, person, theirs, &written)?);
     Ok(specs)
 }
 
+/// Folders of skills outside the workspace: what lies beside a skill may be read.
+pub(crate) fn skill_folders(files: &Library, workspace: &Path) -> Vec<PathBuf> {
+    let skills = files.found.iter().filter(|it| it.kind == Kind::Skill && !it.origin.is_builtin());
+    let folders = skills.filter_map(|found| found.origin.folder().canonicalize().ok());
+    let outside: BTreeSet<PathBuf> = folders.filter(|it| !it.starts_with(workspace)).collect();
+    outside.into_iter().collect()
+}
+
+/// A folder's servers: as they would run, and as they are written. Both from one reading: what a
+/// person approves must be what starts.
+pub(crate) fn their_servers(
+    file: &Path,
+    folder: &Path,
+) -> Result<(Vec<ServerSpec>, Vec<ServerSpec>), Complaint> {
+    let environment = environment();
+    let text = servers_text(file, folder)?;
+    let specs = read_servers(file, &text, &environment)?;
+    let names = approve::names_only(&environment);
+    let written = locum_mcp::config::parse(&file.display().to_string(), &text, &names);
+    Ok((specs, written.servers))
+}
+
+/// A file that is not there has no servers.
+fn servers_text(file: &Path, root: &Path) -> Result<String, Complaint> {
+    match read_text(file, root, FILE_BYTES_MAX) {
+        Ok(text) => Ok(text),
+        Err(Refused::Missing { .. }) => Ok(NO_SERVERS.to_owned()),
+        Err(refused) => {
+            let told = refused.problems(file);
+            let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+            Err(Complaint::servers(&told.join("\n")))
+        }
+    }
+}
+
+const NO_SERVERS: &str = "{\"mcpServers\": {}}";
+
+fn read_servers(
+    file: &Path,
+    text: &str,
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<ServerSpec>, Complaint> {
+    let read = locum_mcp::config::parse(&file.display().to_string(), text, environment);
+    for warning in &read.warnings {
+        print::note(&format!("warning: {warning}"));
+    }
+    if !read.errors.is_empty() {
+        let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
+        return Err(Complaint::servers(&all.join("\n")));
+    }
+    Ok(read.servers)
+}
+
 /// What of the environment can be written down as text.
-fn environment() -> BTreeMap<String, String> {
+pub(crate) fn environment() -> BTreeMap<String, String> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     env::vars_os().filter_map(text).collect()
 }
 
-/// What models are told of tools, and where they find pictures.
-pub(crate) fn means(place: &Place, servers: Option<&Servers>) -> Means {
+/// What models are told of tools and of the project, and where they find pictures.
+pub(crate) fn means(place: &Place, servers: Option<&Servers>, notes: Notes) -> Means {
     let describe: Arc<dyn Describe> = Arc::new(BuiltIn);
     Means {
         describe: match servers {
@@ -78,6 +132,7 @@ pub(crate) fn means(place: &Place, servers: Option<&Servers>) -> Means {
             None => describe,
         },
         album: Some(Arc::new(Shelf::new(&place.data))),
+        notes: Arc::new(notes),
     }
 }
 

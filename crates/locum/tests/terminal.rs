@@ -2,14 +2,14 @@
 //! what can be typed, and that nothing a model says is obeyed.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[path = "terminal/pty.rs"]
+mod pty;
 #[expect(dead_code, reason = "shared with tests that need other parts of it")]
 mod support;
 
-use std::io::{Read as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
+use pty::Terminal;
 use serde_json::json;
-use support::{Folder, PATIENCE, USER, Watch, example, stderr};
+use support::{Folder, example, stderr};
 
 /// A worker that takes a moment, then wants something; its words are not to be trusted.
 const HOSTILE: &str = r#"
@@ -48,77 +48,6 @@ agents:
     - calls: [{ask_user: {question: "How deep?"}}]
     - say: "Dug {{last}}"
 "#;
-
-/// What is typed at a terminal, and what is seen there.
-struct Terminal {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: ChildStdout,
-    seen: Vec<u8>,
-    /// How far the test has looked.
-    at: usize,
-    _watch: Watch,
-}
-
-impl Terminal {
-    /// None, and told so, where no terminal can be made.
-    fn start(folder: &Folder, arguments: &[&str]) -> Option<Terminal> {
-        let made = Command::new("script").arg("--version").output();
-        if !made.is_ok_and(|output| output.status.success()) {
-            eprintln!("SKIPPED: `script` is not installed; no terminal was tested");
-            return None;
-        }
-        let data = folder.data();
-        let words = [env!("CARGO_BIN_EXE_locum")].into_iter().chain(arguments.iter().copied());
-        let words = words.chain(["--data", data.to_str().unwrap()]);
-        let words: Vec<String> = words.map(|word| format!("'{word}'")).collect();
-        let command = format!("stty cols 100 rows 30; exec {}", words.join(" "));
-        let mut script = Command::new("script");
-        script.args(["-qec", &command, "/dev/null"]).current_dir(&folder.0).env("USER", USER);
-        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        Some(Terminal {
-            stdin: child.stdin.take().unwrap(),
-            stdout: child.stdout.take().unwrap(),
-            seen: Vec::new(),
-            at: 0,
-            _watch: Watch::over(child.id(), PATIENCE),
-            child,
-        })
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.seen).replace("\r\n", "\n")
-    }
-
-    /// Looks on until these words are seen after those looked for before.
-    fn until(&mut self, words: &str) {
-        loop {
-            let text = self.text();
-            if let Some(found) = text.get(self.at..).and_then(|rest| rest.find(words)) {
-                self.at += found + words.len();
-                return;
-            }
-            assert!(self.look(), "{words:?} was not seen after {}: {text}", self.at);
-        }
-    }
-
-    fn look(&mut self) -> bool {
-        let mut bytes = [0; 4096];
-        let read = self.stdout.read(&mut bytes).unwrap_or(0);
-        self.seen.extend(&bytes[..read]);
-        read > 0
-    }
-
-    fn type_line(&mut self, line: &str) {
-        writeln!(self.stdin, "{line}").unwrap();
-    }
-
-    /// Everything that was seen until it ended, and how it ended.
-    fn end(mut self) -> (String, Option<i32>) {
-        while self.look() {}
-        (self.text(), self.child.wait().unwrap().code())
-    }
-}
 
 /// Nothing of what only a model could have written moves a cursor or turns a line around.
 fn assert_harmless(text: &str) {

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::Clock;
 use crate::events::Teller;
 use crate::inflight::Inflight;
+use crate::library::{self, Library};
 use crate::line::Line;
 use crate::live::{Feed, Reader};
 use crate::provider::Provider;
@@ -149,6 +150,8 @@ pub struct Driver {
     world: World,
     key: String,
     session: Session,
+    /// Who brings definitions, if any can be brought.
+    library: Option<Arc<dyn Library>>,
     teller: Teller,
     /// Who has ended since the tools were last told.
     ended: Vec<AgentId>,
@@ -187,6 +190,11 @@ impl Driver {
         &self.teller
     }
 
+    /// Who brings the definitions that calls and people name.
+    pub fn set_library(&mut self, library: Arc<dyn Library>) {
+        self.library = Some(library);
+    }
+
     /// What `run.started` says of the folder.
     pub fn set_cwd(&mut self, cwd: String) {
         self.teller.set_cwd(cwd);
@@ -220,6 +228,7 @@ impl Driver {
     /// Goes on until it is over; then says how it ended. Everything told is safe by then.
     pub async fn run(&mut self, hands: &Hands, until: Until) -> Result<Line, Error> {
         loop {
+            self.look_for_news()?;
             let wake = self.reconcile(hands);
             if self.is_over(until) {
                 self.keep_snapshot();
@@ -229,6 +238,15 @@ impl Driver {
             }
             self.wait(wake).await?;
             self.take_what_is_ready()?;
+        }
+    }
+
+    /// What can be brought is known before a model is asked what to do.
+    fn look_for_news(&mut self) -> Result<(), Error> {
+        let library = self.library.as_ref();
+        match library.and_then(|library| library.news(self.world.clock.now())) {
+            Some(offers) => self.take(Input::Offered { offers }),
+            None => Ok(()),
         }
     }
 
@@ -335,6 +353,9 @@ impl Driver {
     fn decide(&mut self, mut input: Input, when: When) -> Result<Option<Seq>, Refusal> {
         let at = self.world.clock.now();
         subjects::fill(&self.session, &mut input);
+        if let Some(library) = &self.library {
+            input = library::started(&**library, &self.session, input);
+        }
         let before = self.session.seq();
         let events = step(&mut self.session, at, input)?;
         debug_assert_eq!(self.session.check(), Ok(()), "after {events:?}");

@@ -5,6 +5,7 @@
 //! answers from a file), [`wire`] (models over the network),
 //! [`price`] (what an answer costs), [`fallback`] (who answers when the first cannot),
 //! [`form`] (what an agent hands in, held against a schema),
+//! [`library`] (who brings definitions),
 //! [`driver`] (one session's loop), `inflight` (what is under way), [`line`](mod@line) (what is
 //! told to people and programs), [`events`] (how the journal becomes such lines), [`live`] (how
 //! readers get them), [`answer`] (what people's words mean), `door` (how other processes get in),
@@ -19,6 +20,7 @@ pub mod events;
 pub mod fallback;
 pub mod form;
 mod inflight;
+pub mod library;
 pub mod line;
 pub mod live;
 pub mod price;

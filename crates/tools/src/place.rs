@@ -15,6 +15,8 @@ pub struct Place {
     /// The user's configuration, which says where keys are.
     pub config: Option<PathBuf>,
     pub home: Option<PathBuf>,
+    /// Folders outside the workspace that may be read: skills bring files along.
+    pub readable: Vec<PathBuf>,
 }
 
 impl Place {
@@ -30,6 +32,10 @@ impl Place {
 
     pub(crate) fn roots(&self) -> Result<Roots, Error> {
         let mut roots = Roots::new(&self.workspace, Access::Writable)?;
+        // One that cannot be opened is one less; the workspace is what matters.
+        for folder in self.readable.iter().take(READABLE_MAX).filter(|it| it.is_dir()) {
+            roots = roots.and(folder, Access::ReadOnly)?;
+        }
         for path in self.hidden() {
             roots = roots.protect(path, Bar::Everything);
         }
@@ -66,6 +72,9 @@ impl Place {
     }
 }
 
+/// Each is held open for as long as the session is.
+const READABLE_MAX: usize = 256;
+
 /// What agents are made of. An agent that could write here would write itself.
 const DEFINITIONS: [&str; 4] = [".locum", ".claude", ".agents", ".goose"];
 
@@ -87,6 +96,7 @@ mod tests {
                 data: "/data".into(),
                 config: Some(config.into()),
                 home: None,
+                readable: Vec::new(),
             };
             let found: Vec<&Path> = place.hidden().collect();
             assert_eq!(found, [Path::new("/data"), Path::new(hidden)], "{config}");

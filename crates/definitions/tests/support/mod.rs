@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
 
+pub(crate) mod spoil;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;

@@ -56,6 +56,7 @@ impl Folder {
         command.env("USER", USER).env_remove("COLUMNS");
         // Whoever runs the tests may have a configuration of their own.
         command.env("XDG_CONFIG_HOME", &self.0).env_remove("LOCUM_CONFIG");
+        command.env("HOME", self.0.join("home"));
         command
     }
 

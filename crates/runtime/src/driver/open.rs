@@ -15,7 +15,7 @@ use crate::subjects;
 
 /// The version of what a snapshot holds. Changes whenever the session's or the teller's fields
 /// do; a snapshot of another version is not read, and everything is folded instead.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+3");
 
 /// Folding this many entries takes longer than reading a snapshot.
 const SNAPSHOT_EVERY: u32 = 1_000;
@@ -46,6 +46,7 @@ impl Driver {
             came: Seq(session.seq().0 + 1),
             safe: session.seq(),
             session,
+            library: None,
             teller,
             ended: Vec::new(),
             inflight: Inflight::default(),

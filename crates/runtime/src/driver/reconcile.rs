@@ -11,6 +11,7 @@ use locum_kernel::{
 
 use super::{Driver, Hands};
 use crate::form;
+use crate::library::furnish;
 use crate::live::Live;
 use crate::provider::Asked;
 
@@ -99,9 +100,14 @@ impl Driver {
         let live = self.feed.live(key, progress.name.clone());
         let wanted = asked.request.output.clone();
         let answer = hands.provider.answer(asked, live);
+        let library = self.library.clone();
+        let subs = self.session.subs(agent).to_vec();
         self.inflight.start(key, model_panicked, async move {
             match answer.await {
                 Ok(mut reply) => {
+                    if let Some(library) = library {
+                        reply = furnish(library, subs, reply).await;
+                    }
                     reply.flaw = wanted.and_then(|schema| form::flaw(&schema, &reply));
                     Input::Replied { key, reply }
                 }

@@ -1,0 +1,128 @@
+//! `locum check`: what is wrong with files that people write for us, each thing with its place.
+//! Nothing of what they say is done, so files of strangers may be checked as well.
+
+mod find;
+mod judge;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use locum_definitions::{Problem, Severity};
+use serde_json::{Value, json};
+
+use crate::complaint::USAGE;
+use crate::flags::Check;
+use crate::look::text::{self, clean};
+use crate::print;
+
+use find::{Sort, find};
+
+/// Who has more to mend sees the rest when these are mended.
+const SHOWN_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Report {
+    seen: BTreeSet<PathBuf>,
+    files: usize,
+    errors: usize,
+    warnings: usize,
+    problems: Vec<Problem>,
+}
+
+pub(crate) fn check(flags: &Check) -> u8 {
+    let mut report = Report::default();
+    for path in &flags.paths {
+        report.path(path);
+    }
+    let Report { files, errors, warnings, problems, .. } = report;
+    let left_out = (errors + warnings).saturating_sub(problems.len());
+    if flags.json {
+        let problems: Vec<Value> = problems.iter().map(object).collect();
+        let whole = json!({
+            "files": files,
+            "errors": errors,
+            "warnings": warnings,
+            "problems": problems,
+            "left_out": left_out,
+        });
+        print::line(&text::json(&whole));
+    } else {
+        for problem in &problems {
+            print::line(&line(problem));
+        }
+        if left_out > 0 {
+            print::line(&format!("… and {left_out} more"));
+        }
+        let many = |count: usize, word: &str| {
+            format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+        };
+        let [files, errors, warnings] =
+            [(files, "file"), (errors, "error"), (warnings, "warning")].map(|(n, it)| many(n, it));
+        print::line(&format!("{files}, {errors}, {warnings}"));
+    }
+    if errors == 0 { 0 } else { USAGE }
+}
+
+impl Report {
+    fn path(&mut self, path: &Path) {
+        // A folder that was named may be a link to one; a file may not lead out of its folder.
+        if fs::metadata(path).is_ok_and(|data| data.is_dir()) {
+            let found = find(path);
+            self.take(found.problems);
+            for (file, sort) in found.files {
+                self.file(&file, path, sort);
+            }
+            return;
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.file(path, parent.unwrap_or(Path::new(".")), Sort::named(path));
+    }
+
+    /// Each file once, however often it was named.
+    fn file(&mut self, file: &Path, root: &Path, sort: Sort) {
+        let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if self.seen.insert(real) {
+            self.files += 1;
+            self.take(judge::file(file, root, sort));
+        }
+    }
+
+    fn take(&mut self, problems: Vec<Problem>) {
+        let errors = problems.iter().filter(|problem| problem.is_error()).count();
+        self.errors += errors;
+        self.warnings += problems.len() - errors;
+        let room = SHOWN_MAX.saturating_sub(self.problems.len());
+        self.problems.extend(problems.into_iter().take(room));
+    }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// As compilers write it, so that editors can jump there.
+pub(crate) fn line(problem: &Problem) -> String {
+    let Problem { file, line, column, severity, what, why, how } = problem;
+    let said: Vec<&str> =
+        [what, why, how].into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    let (file, severity) = (file.display(), word(*severity));
+    let text = format!("{file}:{line}:{column}: {severity}: {}", said.join("; "));
+    clean(&text).replace('\n', " ")
+}
+
+pub(crate) fn object(problem: &Problem) -> Value {
+    let Problem { file, line, column, severity, what, why, how } = problem;
+    json!({
+        "file": file.display().to_string(),
+        "line": line,
+        "col": column,
+        "severity": word(*severity),
+        "what": what,
+        "why": why,
+        "how": how,
+    })
+}

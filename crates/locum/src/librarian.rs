@@ -1,0 +1,420 @@
+//! Brings definitions to a session: found in the folders people keep them in, read when a call
+//! names one, built with the call's values, narrowed to what the kernel judges by.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use locum_definitions::{
+    Built, Definition, Found, Given, Kind, Library as Files, NotFound, Origin, Outcome, Parameter,
+    Problem, Scope, Server, StartedBy, build, fingerprint, load_from, to_kernel,
+};
+use locum_kernel::{
+    Check, Definition as Judged, Kind as JudgedKind, Offer, Sub, Time, ToolSpec, Wanted,
+};
+use locum_runtime::form;
+use locum_runtime::library::Library;
+use locum_runtime::subjects;
+use locum_runtime::tool::Toolbox;
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::library::{Shelves, is_on};
+use crate::model::Models;
+use crate::print;
+use crate::trust::approve;
+
+/// How long what was found is taken to be what is there.
+const FRESH_MS: u64 = 1_000;
+/// Definitions a session is told of; more are still found by name.
+const OFFERS_MAX: usize = 500;
+
+/// What definitions are made to fit.
+pub(crate) struct World {
+    pub(crate) shelves: Shelves,
+    pub(crate) tools: Arc<dyn Toolbox>,
+    pub(crate) settings: Arc<Config>,
+    /// Names that a script plays: what comes with the program does not stand in for them.
+    pub(crate) played: BTreeSet<String>,
+    /// Models by name; with a script everybody is played by it.
+    pub(crate) models: Option<Arc<Models>>,
+    /// Model calls of a definition that says nothing.
+    pub(crate) turns_usual: Option<u32>,
+    pub(crate) agreed: Agreed,
+}
+
+/// Which servers that a project brings a person has agreed to.
+#[derive(Clone, Debug)]
+pub(crate) enum Agreed {
+    /// Whoever started the run trusts the folder with everything.
+    All,
+    /// Those that are kept in this data folder.
+    Kept(PathBuf),
+}
+
+impl Agreed {
+    fn has(&self, server: &Server) -> bool {
+        match self {
+            Agreed::All => true,
+            Agreed::Kept(data) => approve::is_agreed(data, server),
+        }
+    }
+}
+
+pub(crate) struct Librarian {
+    world: World,
+    state: Mutex<State>,
+}
+
+struct State {
+    files: Arc<Files>,
+    looked: Option<Time>,
+    /// What people have been told once.
+    told: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Librarian {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Librarian").field("shelves", &self.world.shelves).finish_non_exhaustive()
+    }
+}
+
+impl Library for Librarian {
+    fn news(&self, now: Time) -> Option<Vec<Offer>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.looked.is_some_and(|looked| now.since(looked) < FRESH_MS) {
+            return None;
+        }
+        state.looked = Some(now);
+        if fingerprint(&self.world.shelves.places()) == state.files.fingerprint {
+            return None;
+        }
+        state.files = Arc::new(self.world.shelves.scan());
+        Some(self.offered(&state.files))
+    }
+
+    fn summon(&self, name: &str) -> Option<Result<Judged, String>> {
+        let files = self.files();
+        let found = files.named(name).ok()?;
+        Some(self.by_person(&files, found, BTreeMap::new()))
+    }
+
+    fn bring(&self, wanted: &Wanted, subs: &[Sub]) -> Option<Result<Judged, String>> {
+        let values = match values(wanted.parameters.as_ref()) {
+            Ok(values) => values,
+            Err(why) => return Some(Err(why)),
+        };
+        let own = |sub: &&Sub| sub.offer.name.eq_ignore_ascii_case(&wanted.name);
+        if let Some(sub) = subs.iter().find(own) {
+            return Some(self.below(sub, values));
+        }
+        let files = self.files();
+        let found = match find(&files, wanted) {
+            Ok(found) => found,
+            Err(_) if self.is_known(&wanted.name) => return None,
+            Err(not_found) => return Some(Err(not_found.to_string())),
+        };
+        if found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name) {
+            return None;
+        }
+        Some(self.made(&files, found, wanted, values))
+    }
+}
+
+impl Librarian {
+    /// `files` are what a scan of the world's shelves has found just now.
+    pub(crate) fn new(world: World, files: Files) -> Librarian {
+        let (files, told) = (Arc::new(files), BTreeSet::new());
+        Librarian { world, state: Mutex::new(State { files, looked: None, told }) }
+    }
+
+    pub(crate) fn files(&self) -> Arc<Files> {
+        Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).files)
+    }
+
+    /// What models are told of, for the first time.
+    pub(crate) fn offers(&self) -> Vec<Offer> {
+        self.offered(&self.files())
+    }
+
+    fn offered(&self, files: &Files) -> Vec<Offer> {
+        let mut offers: BTreeMap<&str, Offer> = BTreeMap::new();
+        for found in files.found.iter().filter(|found| self.is_offered(found)) {
+            let offer = || Offer {
+                name: found.name.clone(),
+                kind: judged_kind(found.kind),
+                about: about(found),
+            };
+            offers.entry(&found.name).or_insert_with(offer);
+            if offers.len() >= OFFERS_MAX {
+                break;
+            }
+        }
+        offers.into_values().collect()
+    }
+
+    fn is_offered(&self, found: &Found) -> bool {
+        let by_models = match found.started_by {
+            StartedBy::Anybody | StartedBy::Models => true,
+            StartedBy::People | StartedBy::Nobody => false,
+        };
+        let is_played =
+            found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name);
+        found.shadowed_by.is_none() && is_on(found, &self.world.settings) && by_models && !is_played
+    }
+
+    /// The script plays it, or the kernel has it itself.
+    fn is_known(&self, name: &str) -> bool {
+        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+        let is_played = |name: &str| self.world.played.contains(name);
+        is_played(name) || is_played(stem) || matches!(name, "reader" | "main")
+    }
+
+    fn made(
+        &self,
+        files: &Files,
+        found: &Found,
+        wanted: &Wanted,
+        values: BTreeMap<String, String>,
+    ) -> Result<Judged, String> {
+        let name = &found.name;
+        if !is_on(found, &self.world.settings) {
+            return Err(format!(
+                "{name} is off until the user turns it on (enable = [\"{name}\"] in config.toml)"
+            ));
+        }
+        match found.started_by {
+            StartedBy::Anybody | StartedBy::Models => {}
+            StartedBy::People => return Err(format!("only the user starts {name}, with @{name}")),
+            StartedBy::Nobody => return Err(format!("{name} is only for those that list it")),
+        }
+        let definition = loaded(files, found)?;
+        if let Some(schema) = &definition.skill.input_schema {
+            check_input(schema, wanted)?;
+        }
+        let built = self.built(&definition, values).map_err(|why| why.words(name))?;
+        Ok(self.judged(files, &built))
+    }
+
+    /// What a person starts by name. Who may start it otherwise does not matter.
+    pub(crate) fn by_person(
+        &self,
+        files: &Files,
+        found: &Found,
+        values: BTreeMap<String, String>,
+    ) -> Result<Judged, String> {
+        let definition = loaded(files, found)?;
+        let built = self.built(&definition, values).map_err(|why| why.words(&found.name))?;
+        Ok(self.judged(files, &built))
+    }
+
+    /// A sub-recipe, with the values its recipe gives it unless the call says otherwise.
+    fn below(&self, sub: &Sub, values: BTreeMap<String, String>) -> Result<Judged, String> {
+        let file = PathBuf::from(&sub.file);
+        let origin = self.origin(&file);
+        let loaded = load_from(&origin);
+        let definition = loaded.definition.ok_or_else(|| listed(&loaded.problems))?;
+        let mut all = sub.values.clone();
+        all.extend(values);
+        let built = self.built(&definition, all).map_err(|why| why.words(&sub.offer.name))?;
+        let mut judged = self.judged(&self.files(), &built);
+        judged.name.clone_from(&sub.offer.name);
+        Ok(judged)
+    }
+
+    /// A file somebody named. What lies in the workspace is the project's, whoever names it.
+    pub(crate) fn origin(&self, file: &Path) -> Origin {
+        let workspace = &self.world.shelves.workspace;
+        let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        if real.starts_with(workspace) {
+            Origin { file: real, root: workspace.clone(), scope: Scope::Workspace }
+        } else {
+            Origin { file: file.to_owned(), root: folder, scope: Scope::User }
+        }
+    }
+
+    pub(crate) fn built(
+        &self,
+        definition: &Definition,
+        values: BTreeMap<String, String>,
+    ) -> Result<Built, Unbuilt> {
+        let workspace = self.world.shelves.workspace.clone();
+        let given = Given { values, base: workspace.clone(), roots: vec![workspace] };
+        match build(definition, &given) {
+            Ok(Outcome::Built(built)) => Ok(*built),
+            Ok(Outcome::Needs(needs)) => Err(Unbuilt::Needs(needs)),
+            Err(problems) => Err(Unbuilt::Wrong(problems)),
+        }
+    }
+
+    /// What the kernel hears of it, with everything only this place knows filled in.
+    pub(crate) fn judged(&self, files: &Files, built: &Built) -> Judged {
+        let definition = &built.definition;
+        let specs = self.world.tools.specs();
+        let mapped = to_kernel(definition, &specs);
+        self.tell(mapped.problems.iter().chain(&built.problems));
+        let mut judged = mapped.definition;
+        judged.limits.turns_max = judged.limits.turns_max.or(self.world.turns_usual);
+        judged.model = judged.model.and_then(|name| self.model(&definition.name, &name));
+        if let Some(proof) = &mut judged.proof {
+            let exec = specs.iter().find(|spec| spec.name == "exec");
+            for check in proof.checks.iter_mut().chain(&mut proof.on_failure) {
+                read_line(check, exec);
+            }
+        }
+        judged.instructions.push_str(&self.besides(files, definition));
+        let asks = definition.servers.iter().filter(|it| it.needs_consent);
+        if asks.clone().any(|server| !self.world.agreed.has(server)) {
+            let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
+            judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
+        }
+        judged
+    }
+
+    /// What it is told after its own words.
+    fn besides(&self, files: &Files, definition: &Definition) -> String {
+        let mut text = String::new();
+        for name in &definition.skills {
+            let found = files.named_as(Kind::Skill, name).ok();
+            let Some(skill) = found.and_then(|found| loaded(files, found).ok()) else {
+                self.say(&format!(
+                    "note: {} lists the skill {name}, which is not there",
+                    definition.name
+                ));
+                continue;
+            };
+            let folder = skill.origin.folder().display();
+            let _ = write!(
+                text,
+                "\n\n# Skill: {name}\nIts files are in {folder}.\n\n{}",
+                skill.instructions
+            );
+        }
+        if definition.kind == Kind::Skill {
+            let folder = definition.origin.folder().display();
+            let _ = write!(text, "\n\nThe files of this skill are in {folder}.");
+        }
+        if definition.memory.is_some() {
+            text.push_str(REMEMBERS);
+        }
+        text
+    }
+
+    /// A model that cannot be asked here is no reason to stop: its parent's is used.
+    fn model(&self, definition: &str, name: &str) -> Option<String> {
+        let models = self.world.models.as_ref()?;
+        let found = models.usable(name);
+        if found.is_none() {
+            self.say(&format!(
+                "note: {definition} wants the model {name}, which cannot be asked here; it uses \
+                 its parent's"
+            ));
+        }
+        found
+    }
+
+    fn tell<'p>(&self, problems: impl Iterator<Item = &'p Problem>) {
+        for problem in problems {
+            self.say(&problem.to_string());
+        }
+    }
+
+    /// Says something once.
+    fn say(&self, text: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.told.insert(text.to_owned()) {
+            print::note(text);
+        }
+    }
+}
+
+/// A skill is looked for first where one is named as a skill.
+fn find<'f>(files: &'f Files, wanted: &Wanted) -> Result<&'f Found, NotFound> {
+    let skill = wanted.skill.then(|| files.named_as(Kind::Skill, &wanted.name).ok()).flatten();
+    skill.map_or_else(|| files.named(&wanted.name), Ok)
+}
+
+/// Why a definition could not be built.
+pub(crate) enum Unbuilt {
+    Needs(Vec<Parameter>),
+    Wrong(Vec<Problem>),
+}
+
+impl Unbuilt {
+    fn words(&self, name: &str) -> String {
+        match self {
+            Unbuilt::Needs(needs) => needed(name, needs),
+            Unbuilt::Wrong(problems) => listed(problems),
+        }
+    }
+}
+
+const REMEMBERS: &str = "\n\nYou have a memory of your own. Look with memory_search for what you \
+    noted before, and keep what will be worth knowing next time with memory_save, scope agent.";
+
+fn judged_kind(kind: Kind) -> JudgedKind {
+    match kind {
+        Kind::Recipe => JudgedKind::Recipe,
+        Kind::Skill => JudgedKind::Skill,
+        Kind::Agent => JudgedKind::Agent,
+    }
+}
+
+/// One line, with what a caller must give.
+fn about(found: &Found) -> String {
+    let text = found.about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let keys = found.parameters.iter().map(
+        |(key, needed)| {
+            if *needed { key.clone() } else { format!("{key}?") }
+        },
+    );
+    let keys: Vec<String> = keys.collect();
+    if keys.is_empty() { text } else { format!("(parameters: {}) {text}", keys.join(", ")) }
+}
+
+fn loaded(files: &Files, found: &Found) -> Result<Definition, String> {
+    let loaded = files.load(found);
+    loaded.definition.ok_or_else(|| listed(&loaded.problems))
+}
+
+/// Values as recipes have them: text. Other values are written as JSON.
+fn values(parameters: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
+    let map = match parameters {
+        None | Some(Value::Null) => return Ok(BTreeMap::new()),
+        Some(Value::Object(map)) => map,
+        Some(_) => return Err("parameters must be an object: {\"key\": \"value\"}".into()),
+    };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(map.iter().map(|(key, value)| (key.clone(), text(value))).collect())
+}
+
+fn check_input(schema: &Value, wanted: &Wanted) -> Result<(), String> {
+    let input = match &wanted.parameters {
+        Some(input) => input.clone(),
+        None => form::value(&wanted.message).map_err(|why| {
+            format!("{} takes input of a form. {why} It is: {schema}", wanted.name)
+        })?,
+    };
+    match form::mismatch(schema, &input) {
+        None => Ok(()),
+        Some(why) => Err(format!("{} takes other input: {why} It is: {schema}", wanted.name)),
+    }
+}
+
+fn needed(name: &str, needs: &[Parameter]) -> String {
+    let keys: Vec<String> = needs.iter().map(|it| format!("{} ({})", it.key, it.about)).collect();
+    format!("{name} needs values, give them as parameters: {}", keys.join(", "))
+}
+
+pub(crate) fn listed(problems: &[Problem]) -> String {
+    let errors = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string);
+    errors.collect::<Vec<_>>().join("\n")
+}
+
+fn read_line(check: &mut Check, exec: Option<&ToolSpec>) {
+    let arguments = serde_json::json!({ "command": check.command });
+    check.subjects = exec.and_then(|exec| subjects::subjects(exec, &arguments));
+}

@@ -1,0 +1,165 @@
+//! Who is at the root of a run when it is not main: a recipe from a file, or a definition by name,
+//! built with the values that were given and, on a terminal, those that people are asked for.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+
+use locum_definitions::{
+    Built, Definition, Kind, Library as Files, NotFound, Parameter, Problem, load_from,
+};
+use locum_kernel::{Definition as Judged, Kind as JudgedKind};
+use locum_runtime::script::Script;
+
+use crate::complaint::Complaint;
+use crate::flags::Run;
+use crate::librarian::{Librarian, Unbuilt, listed};
+use crate::print;
+
+/// Times a person is asked again after an answer that does not fit.
+const ANSWERS_MAX: usize = 5;
+const USAGE: u8 = 2;
+
+/// The definition the flags name, as the root of a session; `None` if they name none, or one that
+/// only a script knows.
+pub(crate) fn of(
+    flags: &Run,
+    librarian: &Librarian,
+    script: Option<&Script>,
+) -> Result<Option<Judged>, Complaint> {
+    let is_played = |name: &str| script.is_some_and(|script| script.plays(name));
+    let files = librarian.files();
+    let definition = match (&flags.recipe, &flags.agent) {
+        (Some(recipe), _) => recipe_of(recipe, librarian, &files)?,
+        (None, Some(name)) => match files.named(name) {
+            Ok(found) if found.origin.is_builtin() && is_played(name) => return Ok(None),
+            Ok(found) => {
+                let loaded = files.load(found);
+                loaded.definition.ok_or_else(|| Complaint::definition(name, &loaded.problems))?
+            }
+            Err(_) if is_played(name) => return Ok(None),
+            Err(not_found) => return Err(Complaint::not_found(&not_found)),
+        },
+        (None, None) => return Ok(None),
+    };
+    let built = built(&definition, librarian, flags.param.iter().cloned().collect())?;
+    let mut judged = librarian.judged(&files, &built);
+    judged.kind = JudgedKind::Main;
+    // The person named it: that is their consent, and what it starts was told.
+    if let Some(caution) = judged.caution.take() {
+        print::note(&format!("note: {caution}"));
+    }
+    // A script that has nothing for the root would only say that it ended.
+    if script.is_some() && !is_played(&judged.name) {
+        print::note(&format!("note: the script has nothing for {}", judged.name));
+    }
+    Ok(Some(judged))
+}
+
+/// What is said first: what the root's definition begins with, then what was typed.
+pub(crate) fn first_words(root: Option<&Judged>, typed: Option<String>) -> Option<String> {
+    let Some(root) = root else { return typed };
+    match (root.opening.clone(), typed) {
+        (None, None) => Some("Begin.".into()),
+        (Some(opening), Some(typed)) => Some(format!("{opening}\n\n{typed}")),
+        (opening, typed) => opening.or(typed),
+    }
+}
+
+/// A file if there is one, else the recipe of that name.
+fn recipe_of(named: &Path, librarian: &Librarian, files: &Files) -> Result<Definition, Complaint> {
+    let name = named.display().to_string();
+    let loaded = if named.exists() || named.components().count() > 1 {
+        load_from(&librarian.origin(named))
+    } else {
+        let found = files.named_as(Kind::Recipe, &name);
+        files.load(found.map_err(|not_found| Complaint::not_found(&not_found))?)
+    };
+    for warning in loaded.problems.iter().filter(|problem| !problem.is_error()) {
+        print::note(&warning.to_string());
+    }
+    loaded.definition.ok_or_else(|| Complaint::definition(&name, &loaded.problems))
+}
+
+fn built(
+    definition: &Definition,
+    librarian: &Librarian,
+    mut values: BTreeMap<String, String>,
+) -> Result<Built, Complaint> {
+    let name = &definition.name;
+    for _ in 0..=definition.parameters.len() {
+        match librarian.built(definition, values.clone()) {
+            Ok(built) => return Ok(built),
+            Err(Unbuilt::Wrong(problems)) => return Err(Complaint::definition(name, &problems)),
+            Err(Unbuilt::Needs(needs)) if io::stdin().is_terminal() => {
+                for parameter in &needs {
+                    values.insert(parameter.key.clone(), asked(parameter)?);
+                }
+            }
+            Err(Unbuilt::Needs(needs)) => return Err(Complaint::parameters(name, &needs)),
+        }
+    }
+    Err(Complaint::definition(name, &[] as &[Problem]))
+}
+
+/// Asks the person at the terminal.
+fn asked(parameter: &Parameter) -> Result<String, Complaint> {
+    let mut out = io::stderr().lock();
+    let options = match parameter.options.as_slice() {
+        [] => String::new(),
+        options => format!(" [{}]", options.join(", ")),
+    };
+    for _ in 0..ANSWERS_MAX {
+        let said = write!(out, "{}{options}\n{}: ", parameter.about, parameter.key);
+        said.and_then(|()| out.flush()).map_err(|error| Complaint::machine(&error))?;
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        if read.map_err(|error| Complaint::stdin(&error))? == 0 {
+            break;
+        }
+        let value = line.trim_end_matches(['\r', '\n']).to_owned();
+        match parameter.check(&value) {
+            Ok(()) => return Ok(value),
+            Err((what, how)) => {
+                let told = writeln!(out, "{what}: {how}");
+                told.map_err(|error| Complaint::machine(&error))?;
+            }
+        }
+    }
+    Err(Complaint::parameters(&parameter.key, std::slice::from_ref(parameter)))
+}
+
+impl Complaint {
+    pub(crate) fn not_found(not_found: &NotFound) -> Complaint {
+        Complaint {
+            code: "E120",
+            what: not_found.to_string(),
+            cause: "Names are those of files and of what they say of themselves.".into(),
+            next: "locum definitions".into(),
+            exit: USAGE,
+        }
+    }
+
+    fn definition(name: &str, problems: &[Problem]) -> Complaint {
+        Complaint {
+            code: "E410",
+            what: format!("{name} cannot be used."),
+            cause: listed(problems),
+            next: "correct that, then locum check FILE".into(),
+            exit: USAGE,
+        }
+    }
+
+    fn parameters(name: &str, needs: &[Parameter]) -> Complaint {
+        let keys: Vec<String> =
+            needs.iter().map(|it| format!("{}: {}", it.key, it.about)).collect();
+        let flags: Vec<String> = needs.iter().map(|it| format!("--param {}=…", it.key)).collect();
+        Complaint {
+            code: "E411",
+            what: format!("{name} has to be told more before it starts."),
+            cause: keys.join("\n"),
+            next: format!("run again with {}", flags.join(" ")),
+            exit: USAGE,
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Recipes, skills and agents that people already have, run end to end by a scripted model through
+//! the real program: as calls, in conversation, at their limits, from the command line.
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+#[path = "terminal/pty.rs"]
+mod pty;
+#[expect(dead_code, reason = "shared with tests that need other parts of it")]
+mod support;
+
+use std::fs;
+use std::process::Output;
+use std::thread;
+use std::time::Duration;
+
+use pty::Terminal;
+use serde_json::{Value, json};
+use support::{Folder, Running, lines, of_type, stderr};
+
+/// The recipe of the document this program began with, as it stands there.
+const SEED: &str = r#"version: "1.0.0"
+title: "Specialized Assistant"
+description: "A specialized assistant for specific tasks"
+instructions: |
+  You are a specialized assistant. Your role is to:
+  1. Understand the user's request
+  2. Provide detailed analysis
+  3. Always end with "Task complete" when finished
+activities:
+  - "Analyze requests"
+  - "Provide detailed responses"
+extensions:
+  - type: stdio
+    name: websearch
+    display_name: Web Search
+    description: Search the web
+    args: [mcp_websearch@latest]
+    bundled: true
+    cmd: uvx
+    timeout: 300
+"#;
+
+/// Files of a project, with the folders they are in.
+fn project(name: &str, files: &[(&str, &str)]) -> Folder {
+    let folder = Folder::new(&format!("recipes-{name}"));
+    for (file, text) in files {
+        fs::create_dir_all(folder.0.join(file).parent().unwrap()).unwrap();
+        folder.write(file, text);
+    }
+    folder
+}
+
+struct Case {
+    name: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    script: &'static str,
+    arguments: &'static [&'static str],
+    exit: i32,
+    /// What the final text or a complaint says.
+    says: &'static [&'static str],
+}
+
+fn play(case: &Case) -> (Folder, Output) {
+    let folder = project(case.name, case.files);
+    let model = folder.script("script.yaml", case.script);
+    let arguments = [&["run", "--trust", "-m", &model], case.arguments].concat();
+    let output = folder.output(&arguments);
+    (folder, output)
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output))
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "seed-as-a-call",
+        files: &[(".goose/recipes/specialized.yaml", SEED)],
+        script: "agents:
+  main:
+    - calls: [{platform__call_recipe: {recipe_name: specialized.yaml, message: look at it}}]
+    - say: 'it said: {{last}}'
+  specialized: [{say: '{{user}}: analysed. Task complete'}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["it said: look at it: analysed. Task complete"],
+    },
+    Case {
+        name: "seed-to-its-turns",
+        files: &[(".goose/recipes/specialized.yaml", SEED)],
+        script: "agents:
+  main:
+    - calls:
+        - platform__spawn_interactive_subagent:
+            {recipe_name: specialized.yaml, message: dig, max_turns: 2}
+    - say: 'it said: {{last}}'
+  specialized: [{calls: [{websearch__search: {q: x}}], repeat: true}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["turn limit 2/2"],
+    },
+    Case {
+        name: "with-parameters",
+        files: &[(
+            "greet.yaml",
+            "title: Greet\ndescription: d\ninstructions: Greet people\n\
+             prompt: Say {{ word }} to {{ who }}\nparameters:\n\
+             - {key: who, input_type: string, requirement: required, description: whom}\n\
+             - {key: word, input_type: string, requirement: optional, default: hello, \
+                description: how}\n",
+        )],
+        script: "agents: {greet: [{say: 'told: {{user}}'}]}\n",
+        arguments: &["--recipe", "greet.yaml", "--param", "who=a: {b}\n- c"],
+        exit: 0,
+        says: &["told: Say hello to a: {b}\n- c"],
+    },
+    Case {
+        name: "a-message-after-the-prompt",
+        files: &[("p.yaml", "title: P\ndescription: d\nprompt: First\n")],
+        script: "agents: {p: [{say: 'told: {{user}}'}]}\n",
+        arguments: &["--recipe", "p.yaml", "then this"],
+        exit: 0,
+        says: &["told: First\n\nthen this"],
+    },
+    Case {
+        name: "a-value-is-missing",
+        files: &[(
+            "p.yaml",
+            "title: P\ndescription: d\nprompt: 'To {{ who }}'\nparameters:\n\
+             - {key: who, input_type: string, requirement: required, description: whom}\n",
+        )],
+        script: "agents: {p: [{say: no}]}\n",
+        arguments: &["--recipe", "p.yaml"],
+        exit: 2,
+        says: &["error[E410]", "p.yaml:5:", "\"who\" has no value", "--param who=", "do: "],
+    },
+    Case {
+        name: "a-person-would-be-asked",
+        files: &[(
+            "p.yaml",
+            "title: P\ndescription: d\nprompt: 'To {{ who }}'\nparameters:\n\
+             - {key: who, input_type: string, requirement: user_prompt, description: whom}\n",
+        )],
+        script: "agents: {p: [{say: no}]}\n",
+        arguments: &["--recipe", "p.yaml"],
+        exit: 2,
+        says: &["error[E411]", "who: whom", "do: run again with --param who="],
+    },
+    Case {
+        name: "a-name-like-it",
+        files: &[(".goose/recipes/review.yaml", "title: R\ndescription: d\nprompt: p\n")],
+        script: "agents: {main: [{say: no}]}\n",
+        arguments: &["--recipe", "reveiw"],
+        exit: 2,
+        says: &["error[E120]", "There is no recipe \"reveiw\"", "review"],
+    },
+    Case {
+        name: "recipes-below-recipes",
+        files: &[
+            (
+                "whole.yaml",
+                "title: W\ndescription: d\nprompt: go\nsub_recipes:\n\
+                 - {name: part, path: parts/one.yaml, values: {word: hi, who: all}}\n",
+            ),
+            (
+                "parts/one.yaml",
+                "title: One\ndescription: d\nprompt: 'Say {{ word }} to {{ who }}'\nparameters:\n\
+                 - {key: who, input_type: string, requirement: required, description: whom}\n\
+                 - {key: word, input_type: string, requirement: required, description: how}\n",
+            ),
+        ],
+        script: "agents:
+  whole:
+    - calls: [{call_recipe: {recipe: part, parameters: {who: ann}}}]
+    - say: 'part: {{last}}'
+  part: [{say: 'told: {{user}}'}]
+",
+        arguments: &["--recipe", "whole.yaml"],
+        exit: 0,
+        says: &["part: told: Say hi to ann"],
+    },
+    Case {
+        name: "a-part-is-nobody-elses",
+        files: &[
+            (
+                ".goose/recipes/whole.yaml",
+                "title: W\ndescription: d\nprompt: go\n\
+                 sub_recipes: [{name: part, path: one.yaml}]\n",
+            ),
+            (".goose/recipes/one.yaml", "title: One\ndescription: d\nprompt: p\n"),
+        ],
+        script: "agents:
+  main: [{calls: [{call_recipe: {recipe: part}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["got There is no definition \"part\""],
+    },
+    Case {
+        name: "an-answer-of-a-form",
+        files: &[(
+            "p.yaml",
+            "title: P\ndescription: d\nprompt: count\nresponse:\n  json_schema:\n    \
+             {type: object, required: [n], properties: {n: {type: integer}}}\n",
+        )],
+        script: "agents: {p: [{say: 'three'}, {say: '{\"n\": 3}'}]}\n",
+        arguments: &["--recipe", "p.yaml"],
+        exit: 0,
+        says: &["{\"n\": 3}"],
+    },
+    Case {
+        name: "checks",
+        files: &[(
+            "p.yaml",
+            "title: P\ndescription: d\nprompt: make it\nretry:\n  max_retries: 2\n  checks:\n  \
+             - {type: shell, command: 'test -f made'}\n  on_failure: 'echo failed >> log'\n",
+        )],
+        script: "agents:
+  p:
+    - say: done
+    - calls: [{write: {path: made, content: x}}]
+    - say: really done
+",
+        arguments: &[
+            "--recipe",
+            "p.yaml",
+            "--mode",
+            "edits",
+            "--allow",
+            "exec \"test -f made\"",
+            "--allow",
+            "exec \"echo failed\"",
+            "--allow",
+            "exec \"> log\"",
+        ],
+        exit: 0,
+        says: &["really done"],
+    },
+    Case {
+        name: "checks-that-nobody-allows",
+        files: &[(
+            "p.yaml",
+            "title: P\ndescription: d\nprompt: p\nretry:\n  max_retries: 1\n  checks:\n  \
+             - {type: shell, command: 'test -f made'}\n",
+        )],
+        script: "agents: {p: [{say: done, repeat: true}]}\n",
+        arguments: &["--recipe", "p.yaml"],
+        exit: 3,
+        says: &["error[E130]", "test -f made"],
+    },
+    Case {
+        name: "a-skill-with-a-form",
+        files: &[(
+            ".claude/skills/sum/SKILL.md",
+            "---\nname: sum\ndescription: adds\ninput_schema: {type: object, required: [a], \
+             properties: {a: {type: integer}}}\n---\nAdd.\n",
+        )],
+        script: "agents:
+  main:
+    - calls: [{use_skill: {skill: sum, message: 'add'}}]
+    - calls: [{use_skill: {skill: sum, message: '{\"a\": 1}'}}]
+    - say: 'got {{last}}'
+  sum: [{calls: [{complete: {result: 'sum of {{user}}'}}]}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["got sum of {\"a\": 1}"],
+    },
+    Case {
+        name: "a-skill-that-is-off",
+        files: &[(
+            ".claude/skills/deep/SKILL.md",
+            "---\nname: deep\ndescription: digs\nopt_in: true\n---\nDig.\n",
+        )],
+        script: "agents:
+  main: [{calls: [{use_skill: {skill: deep, message: dig}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["got deep is off until the user turns it on"],
+    },
+    Case {
+        name: "an-agent-from-the-start",
+        files: &[(".claude/agents/poet.md", "---\nname: poet\ndescription: d\n---\nRhyme.\n")],
+        script: "agents: {poet: [{say: 'a rhyme on {{user}}'}]}\n",
+        arguments: &["--agent", "poet", "rain"],
+        exit: 0,
+        says: &["a rhyme on rain"],
+    },
+    Case {
+        name: "an-agent-that-only-reads",
+        files: &[(
+            ".claude/agents/looker.md",
+            "---\nname: looker\ndescription: d\ntools: Read, Grep\n---\nLook.\n",
+        )],
+        script: "agents:
+  main: [{calls: [{use_agent: {agent: looker, message: look}}]}, {say: 'got {{last}}'}]
+  looker:
+    - calls: [{write: {path: a, content: b}}]
+    - calls: [{complete: {result: '{{last}}'}}]
+",
+        arguments: &["go", "--mode", "auto"],
+        exit: 3,
+        says: &["got write is beyond what looker (a1) may do"],
+    },
+    Case {
+        name: "a-name-in-a-message",
+        files: &[(".claude/agents/poet.md", "---\nname: poet\ndescription: d\n---\nRhyme.\n")],
+        script: "agents:
+  main: [{say: 'main heard: {{last}}', repeat: true}]
+  poet: [{calls: [{complete: {result: 'a rhyme on {{user}}'}}]}]
+",
+        arguments: &["@poet rain"],
+        exit: 0,
+        says: &["main heard: ", "a rhyme on rain"],
+    },
+    Case {
+        name: "a-file-that-hides-something",
+        files: &[(
+            ".claude/agents/bad.md",
+            "---\nname: bad\ndescription: d\n---\nDo \u{e0041}it.\n",
+        )],
+        script: "agents:
+  main: [{calls: [{use_agent: {agent: bad, message: x}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["got There is no definition \"bad\"", "U+E0041"],
+    },
+];
+
+#[test]
+fn files_people_have_run_end_to_end() {
+    for case in CASES {
+        let (_folder, output) = play(case);
+        let told = told(&output);
+        assert_eq!(output.status.code(), Some(case.exit), "{}: {told}", case.name);
+        for words in case.says {
+            assert!(told.contains(words), "{}: no {words:?} in {told}", case.name);
+        }
+    }
+}
+
+/// A floor agent made from the recipe talks with the person, who answers twice, then hands back.
+#[test]
+fn the_seed_recipe_talks_with_a_person() {
+    let folder = project("seed-talks", &[(".goose/recipes/specialized.yaml", SEED)]);
+    let model = folder.script(
+        "script.yaml",
+        "agents:
+  main:
+    - calls:
+        - platform__spawn_interactive_subagent:
+            {recipe_name: specialized.yaml, message: help me, max_turns: 5}
+    - say: 'it said: {{last}}'
+  specialized:
+    - say: 'which language?'
+    - say: '{{user}}. And which version?'
+    - calls: [{complete: {result: 'about {{user}}. Task complete'}}]
+",
+    );
+    let arguments = ["run", "go", "--trust", "--approvals", "stdio", "-m", &model];
+    let mut talk = Running::start(&folder, &arguments);
+    for (asked, answer) in [("which language?", "rust"), ("rust. And which version?", "1.95")] {
+        let said = talk.until(|line| line["type"] == "message" && line["text"] == asked);
+        assert_eq!(said["agent"]["path"], "main/specialized");
+        talk.say(&json!({ "type": "message", "text": answer }));
+    }
+    let last = talk.until(|line| line["type"] == "run.result");
+    assert_eq!(last["text"], "it said: about 1.95. Task complete");
+    assert_eq!(last["exit"], 0);
+}
+
+/// Far more than it takes to look again.
+const ROUNDS: usize = 100;
+
+/// What is put there while a session lives can be called.
+#[test]
+fn definitions_are_read_again_when_they_change() {
+    let folder = project("reload", &[(".claude/agents/x.md", &agent("one"))]);
+    let round = "    - calls: [{call_recipe: {recipe: late, message: now}}]
+    - {when: '^here', say: 'got {{last}}'}
+    - {when: 'There is no', calls: [{ask_user: {question: '{{last}}'}}]}
+";
+    let rounds = round.repeat(ROUNDS);
+    let script = format!("agents:\n  main:\n{rounds}  '*': [{{say: here}}]\n");
+    let model = folder.script("script.yaml", &script);
+    let arguments = ["run", "call", "--trust", "--approvals", "stdio", "-m", &model];
+    let mut talk = Running::start(&folder, &arguments);
+    let asked_or_over = |line: &Value| line["type"] == "ask.opened" || line["type"] == "run.result";
+    let mut line = talk.until(asked_or_over);
+    let summary = line["summary"].as_str().unwrap();
+    assert!(summary.starts_with("There is no definition \"late\""), "{summary}");
+    folder.write(".claude/agents/late.md", &agent("late"));
+    // What was just looked at is believed for a moment.
+    while line["type"] == "ask.opened" {
+        thread::sleep(Duration::from_millis(100));
+        talk.say(&json!({ "type": "answer", "id": line["id"], "text": "again" }));
+        line = talk.until(asked_or_over);
+    }
+    assert_eq!(line["text"], "got here");
+}
+
+fn agent(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: d\n---\nWork.\n")
+}
+
+/// A person at the terminal is asked for what the recipe wants to know, until it fits.
+#[test]
+fn a_person_is_asked_for_values() {
+    let recipe = "title: P\ndescription: d\nprompt: 'Give {{ n }} of {{ kind }}'\nparameters:\n\
+                  - {key: n, input_type: number, requirement: user_prompt, description: how many}\n\
+                  - {key: kind, input_type: select, requirement: user_prompt, description: which, \
+                     options: [apples, pears]}\n";
+    let folder = project("asked", &[("p.yaml", recipe)]);
+    let model = folder.script("script.yaml", "agents: {p: [{say: 'told: {{user}}'}]}\n");
+    let arguments = ["run", "--trust", "--plain", "--recipe", "p.yaml", "-m", &model];
+    let Some(mut terminal) = Terminal::start(&folder, &arguments) else { return };
+    terminal.until("n: ");
+    terminal.type_line("many");
+    terminal.until("is not a number");
+    terminal.type_line("3");
+    terminal.until("kind: ");
+    terminal.type_line("pears");
+    terminal.until("told: Give 3 of pears");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+/// Nothing of a folder that nobody trusts is looked at.
+#[test]
+fn what_is_not_trusted_is_not_interpreted() {
+    let folder = project("untrusted", &[(".claude/agents/poet.md", &agent("poet"))]);
+    let model = folder.script(
+        "script.yaml",
+        "agents:
+  main: [{calls: [{use_agent: {agent: poet, message: x}}]}, {say: 'got {{last}}'}]
+",
+    );
+    let output = folder.output(&["run", "go", "--json", "-m", &model]);
+    let lines = lines(&output);
+    let last = of_type(&lines, "run.result")[0];
+    let text = last["text"].as_str().unwrap();
+    assert!(text.starts_with("got There is no definition \"poet\""), "{text}");
+    assert!(of_type(&lines, "agent.spawned").is_empty());
+    assert!(stderr(&output).contains("not trusted"), "{}", stderr(&output));
+}
