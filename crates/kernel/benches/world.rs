@@ -223,7 +223,10 @@ impl World {
         let effects = owed(&self.session).into_iter();
         let calls = effects.filter_map(|effect| match effect {
             Effect::CallModel { key, agent, .. } => Some((agent, key)),
-            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Deliver { .. } => None,
+            Effect::RunTool { .. }
+            | Effect::Prepare { .. }
+            | Effect::Deliver { .. }
+            | Effect::Relay { .. } => None,
         });
         calls.filter(|(agent, _)| *agent != AgentId::MAIN).collect()
     }
@@ -234,7 +237,8 @@ impl World {
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
             | Effect::Prepare { .. }
-            | Effect::Deliver { .. } => None,
+            | Effect::Deliver { .. }
+            | Effect::Relay { .. } => None,
         })
     }
 }

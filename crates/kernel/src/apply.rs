@@ -4,6 +4,7 @@
 mod agent;
 mod call;
 mod ledger;
+mod wonder;
 mod world;
 
 pub(crate) use agent::{provider_of, tokens};
@@ -11,12 +12,11 @@ pub use call::summary;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use crate::limits::{ASKS_CLOSED_MAX, DEDUPE_MS};
 use crate::{
-    AgentId, Ask, AskId, Closed, Delivery, Entry, Event, InputId, Key, Message, Note, Owed, Phase,
-    Seq, Session, Source, Spawn, Time, VERSION, Waiting, Who,
+    AgentId, AskId, Closed, Delivery, Entry, Event, InputId, Key, Message, Note, Owed, Phase, Seq,
+    Session, Source, Spawn, Time, VERSION, Waiting, Who,
 };
 
 /// Folds a whole entry. An entry that does not follow the state, or whose words are newer than
@@ -94,11 +94,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Overflowed { agent } => agent::overflow(session, *agent),
         Event::TurnDropped { agent, .. } => agent::drop_turn(session, *agent),
         Event::Compacted(compaction) => agent::compact(session, compaction),
-        Event::Asked { agent, call, to, kind } => {
-            let id = AskId(session.seq.0);
-            let (agent, call, kind) = (*agent, *call, (**kind).clone());
-            call::ask(session, Ask { id, agent, call, to: *to, kind, at, posted: Vec::new() });
-        }
+        Event::Asked { .. } => call::asked(session, at, event),
         Event::Settled { ask, verdict, by, input } => {
             if let Some(heard) = input.and_then(|input| take(session, input)) {
                 call::answered_from(session, *ask, heard);
@@ -120,6 +116,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Spoke { .. } => {}
         Event::Posted { agent, to, text, ask } => post(session, *agent, to, text, *ask),
         Event::Delivered { key, error } => deliver(session, *key, error.is_some()),
+        Event::Relayed { key } => wonder::relayed(session, *key),
         Event::Paused { agent, why } => agent::pause(session, *agent, why),
         Event::Continued { agent, .. } => agent::resume(session, *agent),
         Event::ToppedUp { agent, micro_usd } => ledger::top_up(session, *agent, *micro_usd),
@@ -146,8 +143,9 @@ fn is_about_nobody(session: &Session, event: &Event) -> bool {
     unknown || matches!(event, Event::Spawned(spawn) if unborn(spawn))
 }
 
-/// A delivery that was under way when the process died may have arrived.
+/// A delivery that was under way when the process died may have arrived. Who wondered is gone.
 fn restart(session: &mut Session) {
+    wonder::forget(session);
     let left = session.left.take();
     for (key, owed) in &mut session.owed {
         if let Owed::Delivery(delivery) = owed {

@@ -21,6 +21,21 @@ pub struct Ask {
     /// Parcels that carry it to channels.
     #[serde(default)]
     pub posted: Vec<Key>,
+    /// A tool that runs wants to know: what it calls its question. The call goes on meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wonder: Option<u64>,
+}
+
+/// A question of a tool that is running and waits for the answer itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wonder {
+    /// Chosen by the edge, which is told the answer under it.
+    pub id: u64,
+    /// On whose behalf the tool asks, such as the name of a server.
+    pub from: String,
+    pub question: String,
+    #[serde(default)]
+    pub options: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

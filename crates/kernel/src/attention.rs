@@ -141,6 +141,9 @@ fn waits_below(agent: &Agent) -> bool {
 
 fn acting_word(session: &Session, agent: &Agent) -> State {
     let Some(call) = agent.open_call() else { return State::Model };
+    if agent.calls().any(|call| !call.wonders.is_empty()) {
+        return State::Input;
+    }
     match call.state {
         CallState::Asked(id) => match session.asks.get(&id).map(|ask| &ask.kind) {
             Some(AskKind::Approval(_)) => State::Approve,
@@ -253,6 +256,10 @@ fn thinking(session: &Session, agent: &Agent, thought: &Thought, now: Time) -> S
 
 fn acting(session: &Session, agent: &Agent, call: &Call, now: Time) -> Described {
     let id = agent.id.to_string();
+    let mut wonders = agent.calls().flat_map(|call| &call.wonders);
+    if let Some(ask) = wonders.find_map(|ask| session.asks.get(ask)) {
+        return asking(agent, ask);
+    }
     match &call.state {
         CallState::Running { since, .. } => {
             let ms = now.since(*since);

@@ -66,6 +66,10 @@ impl Session {
                     matches!(state, Some(CallState::Running { key: at, .. }) if at == key)
                 }
                 Owed::Delivery(_) => true,
+                Owed::Relay(relay) => {
+                    let call = self[relay.agent].call(relay.call);
+                    call.is_some_and(|call| call.is_running() && call.relays.contains(key))
+                }
             };
             if !wanted {
                 return Err(format!("{key} is owed to nobody"));
@@ -80,6 +84,9 @@ impl Session {
                 return Err(format!("{} is asked by nobody", ask.id));
             };
             let waits = match ask.call {
+                Some(call) if ask.wonder.is_some() => agent
+                    .call(call)
+                    .is_some_and(|call| call.is_running() && call.wonders.contains(&ask.id)),
                 Some(call) => {
                     agent.call(call).is_some_and(|call| call.state == CallState::Asked(ask.id))
                 }
@@ -98,6 +105,7 @@ impl Session {
         let id = agent.id;
         self.check_rights(agent)?;
         self.check_obligation(agent)?;
+        self.check_wonders(agent)?;
         if agent.has_ended() != agent.end.is_some() {
             return Err(format!("{id} has ended without a receipt, or the reverse"));
         }
@@ -129,6 +137,18 @@ impl Session {
             && !agent.ceiling.within(&parent.ceiling)
         {
             return Err(format!("the ceiling of {id} is above that of {}", parent.id));
+        }
+        Ok(())
+    }
+
+    /// What a call wonders about is asked, and what it is to hear is owed.
+    fn check_wonders(&self, agent: &Agent) -> Result<(), String> {
+        for call in agent.calls() {
+            let asked = call.wonders.iter().all(|ask| self.asks.contains_key(ask));
+            let owed = call.relays.iter().all(|key| self.owed.contains_key(key));
+            if !asked || !owed {
+                return Err(format!("{} wonders about what nobody was asked", call.id));
+            }
         }
         Ok(())
     }

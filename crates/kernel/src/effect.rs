@@ -1,14 +1,16 @@
 //! Effects: what the world still owes the session. Imperative, derived from state, never stored.
 //! An effect is a reference; what exactly to do is a projection ([`crate::prompt`],
-//! [`crate::errand`], [`crate::parcel`]), so that listing a thousand effects copies no text.
+//! [`crate::errand`], [`crate::parcel`], [`crate::relay`]), so that listing a thousand effects
+//! copies no text.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, CallId, Class, Key, Ours, Purpose, Time};
+use crate::{AgentId, CallId, Class, Key, Ours, Purpose, Time, Verdict};
 
+#[rustfmt::skip] // One variant, one line: this is the page one reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -16,6 +18,8 @@ pub enum Effect {
     RunTool { key: Key, agent: AgentId, call: CallId },
     Prepare { key: Key, agent: AgentId },
     Deliver { key: Key, not_before: Time },
+    /// A running tool must hear what became of its question.
+    Relay { key: Key, agent: AgentId, call: CallId },
 }
 
 impl Effect {
@@ -25,7 +29,8 @@ impl Effect {
             Effect::CallModel { key, .. }
             | Effect::RunTool { key, .. }
             | Effect::Prepare { key, .. }
-            | Effect::Deliver { key, .. } => *key,
+            | Effect::Deliver { key, .. }
+            | Effect::Relay { key, .. } => *key,
         }
     }
 }
@@ -52,6 +57,18 @@ pub struct Errand {
     pub desk: Option<AgentId>,
     /// Set if the runtime made the call.
     pub ours: Option<Ours>,
+    /// What the tool said of itself when it was let run: another tool under its name is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+}
+
+/// What became of a running tool's question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    pub agent: AgentId,
+    pub call: CallId,
+    pub wonder: u64,
+    pub verdict: Verdict,
 }
 
 /// What a channel is to carry.

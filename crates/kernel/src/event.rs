@@ -70,7 +70,11 @@ pub enum Event {
     Compacted(Box<Compaction>),
 
     /// A call must be answered for. The event's number is the ask's id.
-    Asked { agent: AgentId, call: Option<CallId>, to: AskTo, kind: Box<AskKind> },
+    Asked {
+        agent: AgentId, call: Option<CallId>, to: AskTo, kind: Box<AskKind>,
+        /// What the call itself wants to know while it runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")] wonder: Option<u64>,
+    },
     /// An ask is closed; `input` is the message that answered it, if one did.
     Settled { ask: AskId, verdict: Verdict, by: Who, input: Option<InputId> },
     Granted { grant: Grant },
@@ -91,6 +95,8 @@ pub enum Event {
     /// A channel must carry an agent's words, or its ask, to an address.
     Posted { agent: AgentId, to: String, text: String, ask: Option<AskId> },
     Delivered { key: Key, error: Option<String> },
+    /// A running tool has heard what became of its question.
+    Relayed { key: Key },
 
     Paused { agent: AgentId, why: Pause },
     Continued { agent: AgentId, by: Who },
@@ -143,7 +149,8 @@ impl Event {
             | Event::Dropped { .. }
             | Event::Settled { .. }
             | Event::Granted { .. }
-            | Event::Delivered { .. } => None,
+            | Event::Delivered { .. }
+            | Event::Relayed { .. } => None,
         }
     }
 }

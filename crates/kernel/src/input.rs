@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AskId, Config, Definition, Digest, InputId, Key, Message, Offer, Output, Reply,
-    Rights, ToolSpec, Verdict, Who,
+    Rights, ToolSpec, Verdict, Who, Wonder,
 };
 
 #[rustfmt::skip] // One variant, one line: this is the page one reads.
@@ -25,6 +25,8 @@ pub enum Input {
     Left,
     /// What the edge can bring has changed.
     Offered { offers: Vec<Offer> },
+    /// Tools that are new or otherwise than they were, and those that are gone.
+    Retooled { tools: Vec<ToolSpec>, gone: Vec<String> },
 
     /// Somebody said something.
     Said(Message),
@@ -43,6 +45,10 @@ pub enum Input {
     Failed { key: Key, failure: Failure },
     /// A tool returned.
     Ran { key: Key, output: Output },
+    /// A running tool wants something from a person before it can go on.
+    Wondered { key: Key, wonder: Wonder },
+    /// It was told what became of that.
+    Relayed { key: Key },
     /// A setup ended, well or with a cause.
     Prepared { key: Key, error: Option<String>, ready: Ready },
     /// A message left for its channel, or could not.
@@ -211,6 +217,8 @@ pub enum Refusal {
     Widens { agent: AgentId },
     /// Nobody can be started here.
     NotBorn { why: String },
+    /// What a running tool wonders about is put to nobody.
+    Unheard { why: String },
 }
 
 impl fmt::Display for Refusal {
@@ -262,6 +270,7 @@ impl fmt::Display for Refusal {
             Refusal::Widens { agent } => {
                 write!(f, "{agent} has less than that already: rights can only be taken away")
             }
+            Refusal::Unheard { why } => write!(f, "not asked: {why}"),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - [`step`] decides what an input means: events, or a [`Refusal`];
 //! - [`apply`] folds one event into the state, the only mutation, also on replay;
 //! - [`owed`] lists what is outstanding, [`deadline`] says when to send [`Input::Ticked`];
-//! - [`prompt`], [`errand`] and [`parcel`] say what exactly an effect is to do;
+//! - [`prompt`], [`errand`], [`parcel`] and [`relay`] say what exactly an effect is to do;
 //! - [`view`] and [`attention`] say what people and parents see.
 //!
 //! What is not here, and cannot be named here: clocks, files, sockets, threads, environment,
@@ -41,7 +41,9 @@ mod upcast;
 mod view;
 
 pub use apply::{Unfoldable, apply, fold, summary};
-pub use ask::{Allow, Approval, Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict};
+pub use ask::{
+    Allow, Approval, Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict, Wonder,
+};
 pub use attention::{Action, Attention, Need, State, attention, state_word};
 pub use craft::{Check, Kit, Made, Offer, Ours, Program, ProgramInput, Proof, Sub, Tuning};
 pub use definition::{
@@ -49,7 +51,7 @@ pub use definition::{
     Rule, RuleKind, ToolSpec, TreeLimits,
 };
 pub use digest::Digest;
-pub use effect::{Effect, Errand, Parcel};
+pub use effect::{Effect, Errand, Parcel, Relay};
 pub use event::{
     Breach, Change, Compaction, Entry, Event, Limit, Pause, Purpose, Retry, Spawn, TurnStart,
     VERSION,
@@ -60,7 +62,7 @@ pub use message::{
     Body, Line, Message, Note, Output, Picture, Reply, Source, Subjects, To, Urgency, Usage, Use,
     Who, clip, headline,
 };
-pub use owed::{deadline, errand, is_repeatable, owed, parcel};
+pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};

@@ -29,6 +29,12 @@ pub const QUEUE_MAX: usize = 100;
 pub const INBOX_MAX: usize = 1_000;
 /// Asks open at once in a session.
 pub const ASKS_OPEN_MAX: usize = 1_000;
+/// Questions of one running call that are open at once, and that it may put at all: more is a
+/// server that plays with a person.
+pub const WONDERS_OPEN_MAX: usize = 8;
+pub const WONDERS_MAX: u32 = 64;
+/// Choices offered with one of them.
+pub const OPTIONS_MAX: usize = 64;
 /// Answered asks remembered, so that a late answer is told who was first.
 pub const ASKS_CLOSED_MAX: usize = 1_000;
 /// How long an external message id is remembered: a provider may redeliver for weeks.

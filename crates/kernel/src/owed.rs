@@ -5,7 +5,8 @@
 use alloc::vec::Vec;
 
 use crate::{
-    Class, Effect, Errand, Key, Owed, Parcel, Phase, Session, Thought, Time, mix, provider_of,
+    Class, Effect, Errand, Key, Owed, Parcel, Phase, Relay, Session, Thought, Time, mix,
+    provider_of,
 };
 
 /// Everything outstanding, oldest first.
@@ -25,6 +26,7 @@ fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
         Owed::Tool(agent, call) => Effect::RunTool { key, agent: *agent, call: *call },
         Owed::Setup(agent) => Effect::Prepare { key, agent: *agent },
         Owed::Delivery(delivery) => Effect::Deliver { key, not_before: delivery.not_before },
+        Owed::Relay(relay) => Effect::Relay { key, agent: relay.agent, call: relay.call },
     })
 }
 
@@ -79,6 +81,7 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         checkpoint: kit.is_some_and(|kit| kit.checkpoint),
         desk: session.desk(*agent),
         ours: call.ours,
+        identity: tool.and_then(|tool| tool.identity.clone()),
     })
 }
 
@@ -92,4 +95,11 @@ pub fn parcel(session: &Session, key: Key) -> Option<Parcel> {
         text: delivery.text.clone(),
         resent: delivery.resent,
     })
+}
+
+/// What a `Relay` of this key is to tell. `None` if it is no longer owed.
+#[must_use]
+pub fn relay(session: &Session, key: Key) -> Option<Relay> {
+    let Owed::Relay(relay) = session.owed.get(&key)? else { return None };
+    Some((**relay).clone())
 }

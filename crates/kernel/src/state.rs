@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::{
     AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
     Failure, Grant, InputId, Key, Kind, Kit, Line, Made, Message, Mode, ModelSpec, Note, Offer,
-    Ours, Output, Pause, PolicyMode, Purpose, Receipt, Rights, Rule, Seq, Sub, Subjects, Tally,
-    Time, ToolSpec, TreeLimits,
+    Ours, Output, Pause, PolicyMode, Purpose, Receipt, Relay, Rights, Rule, Seq, Sub, Subjects,
+    Tally, Time, ToolSpec, TreeLimits,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +102,7 @@ pub(crate) enum Owed {
     Tool(AgentId, CallId),
     Setup(AgentId),
     Delivery(Delivery),
+    Relay(Box<Relay>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -330,6 +331,14 @@ pub(crate) struct Call {
     /// A person changed its arguments.
     pub(crate) edited: bool,
     pub(crate) state: CallState,
+    /// What it wonders about while it runs, and how often it has.
+    #[serde(default)]
+    pub(crate) wonders: Vec<AskId>,
+    #[serde(default)]
+    pub(crate) wondered: u32,
+    /// Answers it is still to hear.
+    #[serde(default)]
+    pub(crate) relays: Vec<Key>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ mod limit;
 mod manage;
 mod ours;
 mod turn;
+mod wonder;
 mod world;
 
 use alloc::boxed::Box;
@@ -75,6 +76,12 @@ impl Step<'_> {
             Input::Replied { key, reply } => self.replied(key, reply),
             Input::Failed { key, failure } => self.failed(key, failure),
             Input::Ran { key, output } => self.ran(key, output),
+            Input::Wondered { key, wonder } => self.wondered(key, wonder),
+            Input::Relayed { key } => self.relayed(key),
+            Input::Retooled { tools, gone } => {
+                self.retooled(tools, gone);
+                Ok(())
+            }
             Input::Prepared { key, error, ready } => self.prepared(key, error, ready),
             Input::Delivered { key, error } => self.delivered(key, error),
             Input::Ticked => {
@@ -111,7 +118,8 @@ impl Step<'_> {
     /// Opens an ask. A person who is on a channel gets it there too.
     fn open_ask(&mut self, agent: AgentId, call: Option<CallId>, to: AskTo, kind: AskKind) {
         let words = ask_words(&kind);
-        let id = AskId(self.emit(Event::Asked { agent, call, to, kind: Box::new(kind) }).0);
+        let (kind, wonder) = (Box::new(kind), None);
+        let id = AskId(self.emit(Event::Asked { agent, call, to, kind, wonder }).0);
         if to == AskTo::Person {
             self.post(agent, &words, Some(id));
         }

@@ -345,6 +345,29 @@ impl Complaint {
         }
     }
 
+    /// One server in particular.
+    pub(crate) fn server(name: &str, error: &locum_mcp::Error) -> Complaint {
+        let login = matches!(error, locum_mcp::Error::Login { .. });
+        let next = if login { format!("locum mcp login {name}") } else { "locum mcp".into() };
+        Complaint {
+            code: "E404",
+            what: format!("MCP server {name} did not do it."),
+            cause: error.to_string(),
+            next,
+            exit: 1,
+        }
+    }
+
+    pub(crate) fn login(name: &str, cause: &str) -> Complaint {
+        Complaint {
+            code: "E405",
+            what: format!("There is no login at MCP server {name}."),
+            cause: cause.to_owned(),
+            next: format!("locum mcp login {name}"),
+            exit: 1,
+        }
+    }
+
     /// The work is done, and only the file is missing.
     pub(crate) fn output(file: &Path, session: &str, error: &io::Error) -> Complaint {
         Complaint {

@@ -6,7 +6,7 @@ use locum_kernel::Definition;
 use locum_runtime::clock::Clock;
 use locum_runtime::script::Script;
 use locum_runtime::tool::{Toolbox, Tools};
-use locum_tools::Place;
+use locum_tools::{Place, Servers};
 
 use crate::complaint::Complaint;
 use crate::config;
@@ -26,6 +26,7 @@ use crate::workshop;
 pub(crate) struct Equipped {
     pub(crate) chosen: Chosen,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) servers: Option<Servers>,
     pub(crate) librarian: Arc<Librarian>,
     /// Who is at the root, if not main.
     pub(crate) from: Option<Definition>,
@@ -57,7 +58,7 @@ pub(crate) async fn equip(
     let means = workshop::means(&place, servers.as_ref(), notes);
     let chosen = model::choose(named, settings, means, clock).await?;
     let props = chosen.script.clone().or_else(rehearsal::props);
-    let tools = workshop::furnish(&place, props.as_ref(), servers, clock)?;
+    let tools = workshop::furnish(&place, props.as_ref(), servers.as_ref(), clock)?;
     let agreed = match trust {
         Trust::Yes { by: By::Flag, .. } => Agreed::All,
         Trust::Yes { by: By::Answer, .. } | Trust::No => Agreed::Kept(place.data.clone()),
@@ -73,7 +74,7 @@ pub(crate) async fn equip(
     };
     let librarian = Arc::new(Librarian::new(world, files));
     let from = root::of(flags, &librarian, chosen.script.as_ref())?;
-    Ok(Equipped { chosen, tools, librarian, from })
+    Ok(Equipped { chosen, tools, servers, librarian, from })
 }
 
 /// Whether somebody can be asked before the run begins.

@@ -175,10 +175,10 @@ pub(crate) struct Mcp {
     #[command(subcommand)]
     pub(crate) act: Option<McpAct>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Also those this folder brings along
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) trust: bool,
 }
 
@@ -193,6 +193,34 @@ pub(crate) enum McpAct {
         #[arg(short = 'C', value_name = "DIR")]
         workspace: Option<PathBuf>,
     },
+    /// Starts every server and says how it is and what tools it has
+    List,
+    /// What a server has to read
+    Resources { server: String },
+    /// What prompts a server has
+    Prompts { server: String },
+    /// Logs in at a server that wants it: prints the page to open and waits for its answer
+    Login(McpLogin),
+    /// Forgets the login at a server
+    Logout { server: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpLogin {
+    pub(crate) server: String,
+    /// Read the address the page ended at from standard input, where the browser cannot reach
+    /// this machine
+    #[arg(long)]
+    pub(crate) code: bool,
+    /// Listen on this port instead of a free one
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// Where clients are registered by hand
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// Ask for these instead of what the server asks for
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
 }
 
 #[derive(Debug, Args)]

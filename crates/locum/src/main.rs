@@ -22,6 +22,7 @@ mod equip;
 mod flags;
 mod librarian;
 mod library;
+mod login;
 mod look;
 mod memory;
 mod model;

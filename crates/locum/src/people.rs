@@ -5,6 +5,7 @@
 //! thread is left behind when the run ends.
 
 use std::io::{self, BufRead as _};
+use std::sync::Arc;
 use std::thread;
 
 use locum_kernel::{
@@ -13,11 +14,13 @@ use locum_kernel::{
 };
 use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
+use locum_runtime::tool::Toolbox;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::address;
+use crate::librarian::Librarian;
 use crate::print::note;
 
 /// Lines of standard input, until it ends.
@@ -75,7 +78,7 @@ enum Decision {
 
 /// Passes on what comes until nothing comes any more; from then on nobody is there, and what
 /// still asks is denied. What cannot be read or is refused is told on standard error.
-pub(crate) async fn stdio(handle: Handle, config: Config) -> Result<(), Closed> {
+pub(crate) async fn stdio(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
     match lines() {
         Ok(mut lines) => {
             while let Some(line) = lines.recv().await {
@@ -86,12 +89,22 @@ pub(crate) async fn stdio(handle: Handle, config: Config) -> Result<(), Closed> 
         }
         Err(error) => note(&format!("standard input cannot be read: {error}")),
     }
-    leave(&handle, config).await
+    leave(&handle, crowd).await
+}
+
+/// The world people leave: as the session was told, but with the tools there are by then.
+#[derive(Clone, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) config: Config,
+    pub(crate) tools: Arc<dyn Toolbox>,
+    /// Who can be started by name.
+    pub(crate) librarian: Arc<Librarian>,
 }
 
 /// From now on nobody is there.
-pub(crate) async fn leave(handle: &Handle, config: Config) -> Result<(), Closed> {
-    let absent = Config { audience: Audience::Absent, ..config };
+pub(crate) async fn leave(handle: &Handle, crowd: Crowd) -> Result<(), Closed> {
+    let (audience, tools) = (Audience::Absent, crowd.tools.specs());
+    let absent = Config { audience, tools, ..crowd.config };
     if let Err(why) = handle.post(Input::Configured(Box::new(absent))).await? {
         note(&format!("the session was not told that nobody is there: {why}"));
     }

@@ -29,7 +29,7 @@ use crate::librarian::Librarian;
 use crate::look::Sight;
 use crate::look::text::{clean, quote};
 use crate::model::Chosen;
-use crate::people;
+use crate::people::{self, Crowd};
 use crate::print::{self, Source, Style};
 use crate::rehearsal;
 use crate::root;
@@ -97,7 +97,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
     let named = named.or_else(before);
     let place = workshop::place(&key, &root, &folder, places.config);
-    let Equipped { chosen, tools, librarian, from } =
+    let Equipped { chosen, tools, servers, librarian, from } =
         equip(flags, named.as_deref(), &settings, place, &clock).await?;
     let Chosen { model, provider, script, specs, .. } = chosen;
     let text = root::first_words(from.as_ref(), text);
@@ -128,11 +128,13 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let printed = print::start(style(flags.json, plain, approvals), source)?;
     driver.set_library(Arc::clone(&librarian) as Arc<dyn Library>);
     open_session(&mut driver, &config, text)?;
+    workshop::attach(servers.as_ref(), driver.handle(), approvals, &tools);
     let hands = Hands { provider, tools };
     let desk = Desk { world, session: key, handle: driver.handle() };
     // Only for whoever reads it: what is sent is kept until every reader has had it.
     let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
-    let people = listen(driver.handle(), lines, approvals, config, librarian);
+    let crowd = Crowd { config, tools: Arc::clone(&hands.tools), librarian };
+    let people = listen(driver.handle(), lines, approvals, crowd);
     let mut door = door(&folder);
     let visitors = receive(door.as_mut(), desk);
     let last = drive(&mut driver, &hands, approvals, people, visitors).await;
@@ -261,13 +263,12 @@ async fn listen(
     handle: Handle,
     lines: Option<Reader>,
     approvals: Approvals,
-    config: Config,
-    librarian: Arc<Librarian>,
+    crowd: Crowd,
 ) -> Infallible {
     // A session that was closed has told how it ended; nobody needs to hear it again here.
     let _ = match (approvals, lines) {
-        (Approvals::Stdio, _) => people::stdio(handle, config).await,
-        (Approvals::Ask, _) => terminal::listen(handle, config, &librarian).await,
+        (Approvals::Stdio, _) => people::stdio(handle, crowd).await,
+        (Approvals::Ask, _) => terminal::listen(handle, crowd).await,
         (Approvals::Itself, Some(lines)) => demo::answer_all(handle, lines).await,
         (Approvals::Itself | Approvals::Deny | Approvals::Park, _) => Ok(()),
     };

@@ -2,26 +2,22 @@
 //! that is open, or goes to whoever has the floor. Slash commands and `@name` work as everywhere.
 
 use locum_kernel::{
-    AskKind, AskTo, Card, Command, Config, Input, Message, Scope, To, Urgency, Verdict, View,
+    AskKind, AskTo, Card, Command, Input, Message, Scope, To, Urgency, Verdict, View,
 };
 use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
 
 use crate::librarian::Librarian;
-use crate::people::{self, agent, me, message};
+use crate::people::{self, Crowd, agent, me, message};
 use crate::print::note;
 
 /// Passes on what is typed until the person leaves (end of input); then nobody is there.
-pub(crate) async fn listen(
-    handle: Handle,
-    config: Config,
-    librarian: &Librarian,
-) -> Result<(), Closed> {
+pub(crate) async fn listen(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
     match people::lines() {
         Ok(mut lines) => {
             while let Some(line) = lines.recv().await {
                 let view = handle.view().await?;
-                let told = match meaning(&view, line.trim(), librarian) {
+                let told = match meaning(&view, line.trim(), &crowd.librarian) {
                     Ok(None) => None,
                     Ok(Some(input)) => handle.post(input).await?.err().map(|why| why.to_string()),
                     Err(why) => Some(why),
@@ -33,7 +29,7 @@ pub(crate) async fn listen(
         }
         Err(error) => note(&format!("the keyboard cannot be read: {error}")),
     }
-    people::leave(&handle, config).await
+    people::leave(&handle, crowd).await
 }
 
 /// What a typed line means now; nothing, if it is empty and nothing can be answered by that.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use locum_definitions::limits::FILE_BYTES_MAX;
 use locum_definitions::{Kind, Library, Refused, read_text};
-use locum_mcp::ServerSpec;
+use locum_mcp::{Attendance, ServerSpec};
 use locum_runtime::clock::Clock;
+use locum_runtime::driver::Handle;
 use locum_runtime::schema::{BuiltIn, Describe};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
@@ -18,6 +19,7 @@ use locum_tools::{Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web};
 
 use crate::complaint::Complaint;
 use crate::config::{self, set};
+use crate::flags::Approvals;
 use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
@@ -140,7 +142,7 @@ pub(crate) fn means(place: &Place, servers: Option<&Servers>, notes: Notes) -> M
 pub(crate) fn furnish(
     place: &Place,
     script: Option<&Script>,
-    servers: Option<Servers>,
+    servers: Option<&Servers>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Tools>, Complaint> {
     let files = Files::new(place);
@@ -157,7 +159,7 @@ pub(crate) fn furnish(
     boxes.push(Box::new(exec));
     boxes.push(Box::new(Web::default()));
     boxes.push(Box::new(Recall::new(place, Arc::clone(clock))));
-    boxes.extend(servers.map(|servers| Box::new(servers) as Box<dyn Toolbox>));
+    boxes.extend(servers.map(|servers| Box::new(servers.clone()) as Box<dyn Toolbox>));
     Ok(Arc::new(Tools::new(boxes)))
 }
 
@@ -167,8 +169,32 @@ pub(crate) async fn serve(place: &Place, specs: Vec<ServerSpec>) -> Option<Serve
         return None;
     }
     let (servers, trouble) = Servers::start(specs, place).await;
-    for Trouble { server, why } in trouble {
+    for Trouble { server, why, next } in trouble {
         print::note(&format!("note: the tools of {server} are missing: {why}"));
+        if let Some(next) = next {
+            print::note(&format!("do: {next}"));
+        }
     }
     Some(servers)
+}
+
+/// From now on the session hears what its servers tell and ask.
+pub(crate) fn attach(
+    servers: Option<&Servers>,
+    handle: Handle,
+    approvals: Approvals,
+    tools: &Tools,
+) {
+    if let Some(servers) = servers {
+        servers.attach(handle, attendance(approvals), &tools.specs());
+    }
+}
+
+/// What a server asks is answered while its call runs, or not at all: a run that ends instead of
+/// waiting for people has nobody for it.
+fn attendance(approvals: Approvals) -> Attendance {
+    match approvals {
+        Approvals::Deny | Approvals::Park => Attendance::Nobody,
+        Approvals::Stdio | Approvals::Ask | Approvals::Itself => Attendance::Somebody,
+    }
 }

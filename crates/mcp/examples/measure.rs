@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_mcp::{Launch, ServerSpec, Servers, Settings, Transport};
+use locum_mcp::{Launch, Sampling, ServerSpec, Servers, Settings, Transport};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
@@ -92,6 +92,7 @@ fn servers(specs: Vec<ServerSpec>) -> Servers {
         client_version: "0".to_owned(),
         roots: vec![PathBuf::from("/")],
         wrap: Arc::new(|spec| Ok(Launch::plain(spec, &BTreeMap::new()))),
+        sampling: Sampling::Offered,
         credentials: None,
     };
     Servers::new(specs, settings)

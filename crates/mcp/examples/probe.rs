@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_mcp::{
-    Answer, Attendance, Error, Event, Kind, Launch, LoginOptions, ServerSpec, Servers, Settings,
-    State, Transport,
+    Answer, Attendance, Error, Event, Kind, Launch, LoginOptions, Sampling, ServerSpec, Servers,
+    Settings, State, Transport,
 };
 use serde_json::{Map, Value, json};
 
@@ -33,6 +33,7 @@ async fn main() -> ExitCode {
         client_version: env!("CARGO_PKG_VERSION").to_owned(),
         roots: vec![PathBuf::from("/tmp")],
         wrap: Arc::new(|spec| Ok(Launch::plain(spec, &BTreeMap::new()))),
+        sampling: Sampling::Offered,
         credentials: None,
     };
     let servers = Servers::new(vec![spec], settings);

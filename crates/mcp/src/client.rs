@@ -23,7 +23,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::event::{Answer, Asks, Event, Kind};
 use crate::limits;
 use crate::logs::{Logs, Source};
-use crate::spec::Settings;
+use crate::spec::{Sampling, Settings};
 
 /// How far a call is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct Progress {
 
 /// What the protocol calls a rejected sampling request.
 const REJECTED: ErrorCode = ErrorCode(-1);
+
+const NO_SAMPLING: &str = "this client lets no server ask its model: do without";
 
 /// Shared by a connection and the SDK's tasks for it.
 pub(crate) struct Client {
@@ -95,6 +97,9 @@ impl Client {
         &self,
         params: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, ErrorData> {
+        if self.settings.sampling == Sampling::Never {
+            return Err(ErrorData::new(REJECTED, NO_SAMPLING, None));
+        }
         let text = |message: &SamplingMessage| {
             let texts = message.content.iter().filter_map(|block| block.as_text());
             texts.map(|text| text.text.clone()).collect::<Vec<_>>().join("\n")
@@ -187,7 +192,8 @@ impl ClientHandler for Client {
             .with_url(UrlElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
-        capabilities.sampling = Some(SamplingCapability::default());
+        let offered = self.settings.sampling == Sampling::Offered;
+        capabilities.sampling = offered.then(SamplingCapability::default);
         capabilities.elicitation = Some(elicitation);
         let Settings { client_name, client_version, .. } = &*self.settings;
         let us = Implementation::new(client_name.clone(), client_version.clone());

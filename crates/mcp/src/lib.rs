@@ -35,5 +35,5 @@ pub use event::{Answer, Attendance, Event, Kind, Request, State};
 pub use logs::{LogLine, Source};
 pub use offer::{Argument, Prompt, PromptText, Resource, Said, Speaker};
 pub use servers::{Missing, Servers, Tools};
-pub use spec::{Launch, ServerSpec, Settings, Transport, Wrap};
-pub use tool::{Called, Link, Media, ToolInfo};
+pub use spec::{Launch, Sampling, ServerSpec, Settings, Transport, Wrap};
+pub use tool::{Called, Known, Link, Media, ToolInfo};

@@ -138,8 +138,12 @@ impl Connection {
     }
 
     pub(crate) async fn tools(&self, spec: &ServerSpec, limit: Duration) -> Result<Listing, Error> {
-        if self.peer_info().is_none_or(|info| info.capabilities.tools.is_none()) {
-            return Ok(Listing::default());
+        let info = self.peer_info();
+        let capabilities = info.as_ref().map(|info| &info.capabilities);
+        let resources = capabilities.is_some_and(|it| it.resources.is_some());
+        let prompts = capabilities.is_some_and(|it| it.prompts.is_some());
+        if capabilities.is_none_or(|it| it.tools.is_none()) {
+            return Ok(Listing { resources, prompts, ..Listing::default() });
         }
         let ask = |page: PaginatedRequestParams| {
             let params = Some(page);
@@ -150,7 +154,8 @@ impl Connection {
             Some((page.tools, page.next_cursor))
         };
         let tools = self.pages("the list of its tools", limit, ask, take).await?;
-        Ok(Listing::new(&spec.name, tools, |tool| spec.allows(tool)))
+        let listing = Listing::new(&spec.name, tools, |tool| spec.allows(tool));
+        Ok(Listing { resources, prompts, ..listing })
     }
 
     async fn pages<T>(

@@ -14,7 +14,7 @@ use crate::event::{Asks, Event, State};
 use crate::limits;
 use crate::parts::Parts;
 use crate::spec::{ServerSpec, Settings};
-use crate::tool::Listing;
+use crate::tool::{Known, Listing};
 
 pub(crate) struct Server {
     parts: Arc<Parts>,
@@ -93,6 +93,14 @@ impl Server {
 
     pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
         self.lock().listing.clone()
+    }
+
+    /// What it had in an earlier life, until it says what it has now.
+    pub(crate) fn remember(&self, known: Known) {
+        let mut inner = self.lock();
+        if inner.listing.is_none() {
+            inner.listing = Some(Arc::new(Listing::remembered(known)));
+        }
     }
 
     /// A live connection, now or as soon as there is one. Gives up at once where waiting could
@@ -201,7 +209,7 @@ impl Server {
             self.logs.note(&format!("left out {line}"));
         }
         let mut inner = self.lock();
-        let same = inner.listing.as_ref().is_some_and(|old| old.digests() == listing.digests());
+        let same = inner.listing.as_ref().is_some_and(|old| old.is_like(&listing));
         inner.listing = Some(Arc::new(listing));
         drop(inner);
         if !same {

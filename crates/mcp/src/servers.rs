@@ -18,7 +18,7 @@ use crate::logs::LogLine;
 use crate::name;
 use crate::server::Server;
 use crate::spec::{ServerSpec, Settings};
-use crate::tool::{Called, ToolInfo};
+use crate::tool::{Called, Known, ToolInfo};
 
 /// Cloning shares. When the last clone is dropped, every program it started is killed with all
 /// that those started; `shut_down` lets them end in order.
@@ -91,6 +91,11 @@ impl Servers {
         }
         let mut missing: Vec<Missing> = starts.join_all().await.into_iter().flatten().collect();
         missing.sort_by(|a, b| a.server.cmp(&b.server));
+        Tools { tools: self.listed(), missing }
+    }
+
+    /// What is known of all tools now. Starts nothing and waits for nobody.
+    pub fn listed(&self) -> Vec<ToolInfo> {
         let mut tools = Vec::new();
         let mut names = BTreeSet::new();
         for listing in self.house.0.values().filter_map(|server| server.listing()) {
@@ -98,7 +103,32 @@ impl Servers {
             let fresh = |tool: &&ToolInfo| names.insert(tool.full_name.clone());
             tools.extend(listing.tools.iter().filter(fresh).cloned());
         }
-        Tools { tools, missing }
+        tools
+    }
+
+    /// What a server is known to have; none before it has said so once.
+    pub fn known(&self, server: &str) -> Option<Known> {
+        let server = self.house.0.get(server)?;
+        server.listing().map(|listing| listing.known())
+    }
+
+    /// What a server had in an earlier life. It counts until the server says otherwise, which is
+    /// then told as a change; meanwhile nothing needs to be started to know it.
+    pub fn remember(&self, server: &str, known: Known) {
+        if let Some(server) = self.house.0.get(server) {
+            server.remember(known);
+        }
+    }
+
+    /// The tool as its server describes it now. Starts the server if it does not run, within the
+    /// time of one call: what is remembered of it is not enough to call it.
+    pub async fn ready(&self, full_name: &str) -> Result<ToolInfo, Error> {
+        let (server, tool) = self.resolve(full_name).await?;
+        self.connect(&server, &format!("tool `{tool}`")).await?;
+        let listing = server.listing();
+        let mut tools = listing.iter().flat_map(|listing| &listing.tools);
+        let found = tools.find(|tool| tool.full_name == full_name).cloned();
+        found.ok_or_else(|| Error::UnknownTool { name: full_name.to_owned() })
     }
 
     /// Calls a tool by its full name. Takes at most the server's time, not counting time in which

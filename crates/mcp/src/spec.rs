@@ -9,6 +9,7 @@ use std::{fmt, io};
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::name;
 
 /// One configured server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,13 @@ impl ServerSpec {
             start_timeout: limits::START_TIME,
             allowed_tools: None,
         }
+    }
+
+    /// Tells apart everything that could make it another server. Not to be read back: it holds no
+    /// secret, although what it is made from does.
+    pub fn digest(&self) -> String {
+        let all = serde_json::to_vec(self).unwrap_or_default();
+        name::hex(&name::digest([all.as_slice()]))
     }
 
     pub(crate) fn allows(&self, tool: &str) -> bool {
@@ -108,6 +116,15 @@ impl Launch {
 /// Encloses the start of a program.
 pub type Wrap = Arc<dyn Fn(&ServerSpec) -> io::Result<Launch> + Send + Sync>;
 
+/// Whether servers may ask our model something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// They may ask; whoever reads the events answers.
+    Offered,
+    /// They are told from the beginning that they may not.
+    Never,
+}
+
 /// What all servers of one engine share.
 #[derive(Clone)]
 pub struct Settings {
@@ -117,6 +134,7 @@ pub struct Settings {
     /// The folders work happens in, told to servers that ask.
     pub roots: Vec<PathBuf>,
     pub wrap: Wrap,
+    pub sampling: Sampling,
     /// Where logins are kept, one file for each server, readable by its owner only. None: only
     /// as long as the program runs.
     pub credentials: Option<PathBuf>,

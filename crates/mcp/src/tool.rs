@@ -71,10 +71,21 @@ fn digest(tool: &Tool) -> String {
     name::hex(&name::digest(parts.iter().map(String::as_bytes)))
 }
 
+/// What a server had when it was last asked, to be remembered beyond the process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    pub tools: Vec<ToolInfo>,
+    /// Whether it has resources to read, and prompts to get.
+    pub resources: bool,
+    pub prompts: bool,
+}
+
 /// What one server has, and what of it was left out and why.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listing {
     pub(crate) tools: Vec<ToolInfo>,
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
     pub(crate) left_out: Vec<String>,
 }
 
@@ -108,8 +119,22 @@ impl Listing {
         listing
     }
 
-    pub(crate) fn digests(&self) -> Vec<&str> {
-        self.tools.iter().map(|tool| tool.digest.as_str()).collect()
+    /// Whether both offer the same: same words, same kinds.
+    pub(crate) fn is_like(&self, other: &Listing) -> bool {
+        let digests = |it: &Listing| -> Vec<String> {
+            it.tools.iter().map(|tool| tool.digest.clone()).collect()
+        };
+        (self.resources, self.prompts) == (other.resources, other.prompts)
+            && digests(self) == digests(other)
+    }
+
+    pub(crate) fn known(&self) -> Known {
+        Known { tools: self.tools.clone(), resources: self.resources, prompts: self.prompts }
+    }
+
+    pub(crate) fn remembered(known: Known) -> Listing {
+        let Known { tools, resources, prompts } = known;
+        Listing { tools, resources, prompts, left_out: Vec::new() }
     }
 }
 

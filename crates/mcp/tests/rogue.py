@@ -11,6 +11,7 @@ option = sys.argv[2] if len(sys.argv) > 2 else ""
 lock = threading.Lock()
 calls = 0
 version = 1
+grown = False
 pending = {}
 
 
@@ -45,6 +46,8 @@ def tools():
             {"name": f"t{n}", "description": "d" * 1000, "inputSchema": schema}
             for n in range(10_000)
         ]
+    if grown:
+        found.append({"name": "more", "description": "Is new here.", "inputSchema": schema})
     if mode == "fat":
         found.append({"name": "fat", "description": "d" * 1_000_000, "inputSchema": schema})
     return found
@@ -67,6 +70,8 @@ def greet(message):
         return fail(id, -32601, "Method not found")
     if mode == "hang_initialize":
         return
+    if mode == "slow":
+        time.sleep(float(option))
     spoken = "1999-01-01" if mode == "wrong_version" else "2025-11-25"
     if mode == "old":
         spoken = "2024-11-05"
@@ -77,6 +82,29 @@ def greet(message):
     })
 
 
+def offers(method, params):
+    """What there is beside tools."""
+    if method == "resources/list":
+        return {"resources": [
+            {"uri": "note://one", "name": "one", "description": "A note.", "mimeType": "text/plain"},
+            {"uri": "picture://dot", "name": "dot", "mimeType": "image/png"}]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "note://{name}", "name": "any note"}]}
+    if method == "resources/read" and params["uri"] == "note://one":
+        return {"contents": [{"uri": params["uri"], "mimeType": "text/plain",
+                              "text": "the words of the note"}]}
+    if method == "resources/read" and params["uri"] == "picture://dot":
+        return {"contents": [{"uri": params["uri"], "mimeType": "image/png", "blob": "aGVsbG8="}]}
+    if method == "prompts/list":
+        return {"prompts": [{"name": "greet", "description": "Greets somebody.",
+                             "arguments": [{"name": "who", "required": True}]}]}
+    if method == "prompts/get":
+        who = (params.get("arguments") or {}).get("who", "nobody")
+        return {"messages": [{"role": "user",
+                              "content": {"type": "text", "text": f"Greet {who} warmly."}}]}
+    return None
+
+
 def ask(method, params, id):
     """Asks the client and gives what it says as the result of the call."""
     mine = f"ask-{id}"
@@ -85,7 +113,7 @@ def ask(method, params, id):
 
 
 def call(message):
-    global calls, version
+    global calls, version, grown
     calls += 1
     id, params = message["id"], message["params"]
     arguments = params.get("arguments") or {}
@@ -135,6 +163,12 @@ def call(message):
         version = 2
         note("notifications/tools/list_changed")
         return answer(id, text(words))
+    if mode == "grow" and not grown:
+        # Long enough for whoever was told to look again before the call is over.
+        grown = True
+        note("notifications/tools/list_changed")
+        time.sleep(3)
+        return answer(id, text(words))
     if mode == "storm":
         for _ in range(int(option)):
             note("notifications/tools/list_changed")
@@ -153,6 +187,13 @@ def call(message):
     if mode == "elicit":
         schema = {"type": "object", "properties": {
             "name": {"type": "string"}, "colour": {"type": "string", "default": "blue"}}}
+        return ask("elicitation/create", {"message": words, "requestedSchema": schema}, id)
+    if mode == "elicit_age":
+        schema = {"type": "object", "required": ["age"], "properties": {
+            "age": {"type": "integer", "minimum": 1, "maximum": 150}}}
+        return ask("elicitation/create", {"message": words, "requestedSchema": schema}, id)
+    if mode == "elicit_secret":
+        schema = {"type": "object", "properties": {"api_key": {"type": "string"}}}
         return ask("elicitation/create", {"message": words, "requestedSchema": schema}, id)
     if mode == "visit":
         return ask("elicitation/create", {"mode": "url", "message": words, "elicitationId": "e1",
@@ -186,7 +227,7 @@ def handle(message):
             answer(caller, text(json.dumps(said, sort_keys=True)))
         return
     if method == "notifications/cancelled":
-        with open(os.environ["ROGUE_NOTES"], "a") as notes:
+        with open(os.environ.get("ROGUE_NOTES", os.devnull), "a") as notes:
             notes.write("cancelled\n")
         return
     if "id" not in message:
@@ -202,6 +243,11 @@ def handle(message):
                                       "cacheScope": "private"})
     if method == "tools/call":
         return call(message)
+    if mode == "offers":
+        found = offers(method, message.get("params") or {})
+        if found is not None:
+            return answer(message["id"], {"resultType": "complete", "ttlMs": 0,
+                                          "cacheScope": "private", **found})
     fail(message["id"], -32601, "Method not found")
 
 

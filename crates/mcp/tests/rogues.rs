@@ -472,3 +472,51 @@ async fn programs_end_with_us() {
     let result = say(&ended, "a__echo", "x").await;
     assert!(matches!(result, Err(Error::Broken { .. })), "{result:?}");
 }
+
+#[tokio::test]
+async fn what_is_remembered_counts_until_the_server_says_otherwise() {
+    if !have("python3") {
+        return;
+    }
+    let first = servers(vec![rogue("r", "rug_pull", "")]);
+    first.tools(DEADLINE).await;
+    let known = first.known("r").expect("listed");
+    assert!(known.resources && known.prompts, "{known:?}");
+    // Nothing is started for what is known already.
+    let second = servers(vec![rogue("r", "good", "")]);
+    second.remember("r", known.clone());
+    assert_eq!(second.tools(Duration::ZERO).await.tools, known.tools);
+    assert_eq!(second.states(), [("r".to_owned(), State::Idle)]);
+    let ready = timeout(DEADLINE, second.ready("r__echo")).await.expect("in time");
+    assert_eq!(ready.expect("there").digest, known.tools[0].digest);
+    assert_eq!(second.states(), [("r".to_owned(), State::Ready)]);
+    // Somebody who remembers other words is told that they have changed.
+    let mut stale = known.clone();
+    stale.tools[0].digest = "another".to_owned();
+    let mut gone = known.tools[0].clone();
+    (gone.name, gone.full_name) = ("gone".to_owned(), "r__gone".to_owned());
+    stale.tools.push(gone);
+    let third = servers(vec![rogue("r", "good", "")]);
+    third.remember("r", stale);
+    let lost = timeout(DEADLINE, third.ready("r__gone")).await.expect("in time");
+    assert_eq!(lost, Err(Error::UnknownTool { name: "r__gone".to_owned() }));
+    let told = async {
+        loop {
+            if let Event::ToolsChanged { server } = third.next_event().await {
+                return server;
+            }
+        }
+    };
+    assert_eq!(timeout(DEADLINE, told).await.expect("told"), "r");
+    assert_eq!(third.listed(), known.tools);
+}
+
+#[test]
+fn another_configuration_is_another_server() {
+    let one = rogue("r", "good", "");
+    let others = [rogue("q", "good", ""), rogue("r", "old", ""), rogue("r", "good", "x")];
+    assert_eq!(one.digest(), rogue("r", "good", "").digest());
+    for other in others {
+        assert_ne!(one.digest(), other.digest(), "{other:?}");
+    }
+}

@@ -182,6 +182,9 @@ fn is_for_people(input: &Input) -> bool {
         | Input::Restarted { .. }
         | Input::Left
         | Input::Offered { .. }
+        | Input::Retooled { .. }
+        | Input::Wondered { .. }
+        | Input::Relayed { .. }
         | Input::Replied { .. }
         | Input::Failed { .. }
         | Input::Ran { .. }

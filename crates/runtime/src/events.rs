@@ -241,6 +241,7 @@ impl Teller {
             | Event::Disproved { .. }
             | Event::Granted { .. }
             | Event::Delivered { .. }
+            | Event::Relayed { .. }
             | Event::Continued { .. }
             | Event::ToppedUp { .. }
             | Event::Narrowed { .. } => {}
@@ -392,6 +393,7 @@ fn word(event: &Event) -> &'static str {
         Event::Spoke { .. } => "spoke",
         Event::Posted { .. } => "posted",
         Event::Delivered { .. } => "delivered",
+        Event::Relayed { .. } => "relayed",
         Event::Paused { .. } => "paused",
         Event::Continued { .. } => "continued",
         Event::ToppedUp { .. } => "topped up",

@@ -89,10 +89,21 @@ pub struct Live {
 }
 
 impl Live {
+    /// For a call of nobody known.
+    pub(crate) fn unheard(key: Key) -> Live {
+        Live { key, ..Live::nobody() }
+    }
+
     /// For a call nobody listens to.
     #[must_use]
     pub fn nobody() -> Live {
         Live { feed: None, key: Seq(0), agent: Arc::new(AgentRef::nobody()) }
+    }
+
+    /// What the call is owed under.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.key
     }
 
     pub fn text(&self, text: &str) {

@@ -1,33 +1,62 @@
 //! Tools of MCP servers. Nothing a server says of its own tools lowers what a call of them must
-//! pass: they count as commands, and are approved by name.
+//! pass: they count as commands, and are approved by name and by what they say of themselves.
+//!
+//! In reading order: this box, `pump` (what servers tell reaches the session), `known` (what is
+//! remembered of them), `wonder` and `form` (what they want from people), `offer` (what they have
+//! beside tools), `walls`.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+mod form;
+mod known;
+mod offer;
+mod pump;
+mod walls;
+mod wonder;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use locum_kernel::{Class, Errand, Output, ToolSpec};
-use locum_mcp::{Attendance, Called, Launch, ServerSpec, Settings, ToolInfo, Transport, Wrap};
+use locum_kernel::{Class, Errand, Output, Relay, ToolSpec};
+use locum_mcp::{Attendance, Called, Known, Sampling, ServerSpec, Settings, ToolInfo};
+use locum_runtime::driver::Handle;
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::schema::{Describe, Description};
 use locum_runtime::tool::Toolbox;
-use locum_sandbox::{Hold, Network, Survey, Walls};
+use tokio::task::JoinSet;
 
 use crate::files::cut;
 use crate::{Place, Shelf};
+use known::Cache;
+use pump::Beside;
+use wonder::Wonders;
 
-/// How long a session waits for its servers before it begins without them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a run waits for servers it knows nothing of before it begins without them. Their
+/// tools appear when they come.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The servers of one session and what they can do.
-#[derive(Debug)]
+/// The servers of one session and what they can do. Cloning shares.
+#[derive(Clone, Debug)]
 pub struct Servers {
-    all: Arc<locum_mcp::Servers>,
-    tools: BTreeMap<String, ToolInfo>,
+    inner: Arc<Inner>,
+    /// Who listens to what servers tell; ends with the last clone.
+    pump: Arc<Mutex<JoinSet<()>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    all: locum_mcp::Servers,
+    /// The digest of each configuration.
+    digests: BTreeMap<String, String>,
+    /// As the session was last told.
+    tools: RwLock<BTreeMap<String, ToolInfo>>,
+    specs: RwLock<Vec<ToolSpec>>,
+    /// Names that are somebody else's.
+    taken: RwLock<BTreeSet<String>>,
+    wonders: Wonders,
+    cache: Cache,
     place: Place,
     shelf: Shelf,
 }
@@ -37,101 +66,258 @@ pub struct Servers {
 pub struct Trouble {
     pub server: String,
     pub why: String,
+    /// What a person can do about it.
+    pub next: Option<String>,
 }
 
 impl Servers {
-    /// Starts them all at once.
+    /// With what is remembered of them; whoever is not known is started, all at once, and waited
+    /// for until it has said what it has, or for no longer than two seconds.
     pub async fn start(specs: Vec<ServerSpec>, place: &Place) -> (Servers, Vec<Trouble>) {
+        let servers = Servers::new(specs, place, Remember::Everything);
+        let trouble = servers.list(PATIENCE).await;
+        (servers, trouble)
+    }
+
+    /// Starts every one of them, whatever is remembered.
+    pub async fn probe(
+        specs: Vec<ServerSpec>,
+        place: &Place,
+        patience: Duration,
+    ) -> (Servers, Vec<Trouble>) {
+        let servers = Servers::new(specs, place, Remember::Nothing);
+        let trouble = servers.list(patience).await;
+        (servers, trouble)
+    }
+
+    /// Without anything started.
+    #[must_use]
+    pub fn unstarted(specs: Vec<ServerSpec>, place: &Place) -> Servers {
+        Servers::new(specs, place, Remember::Nothing)
+    }
+
+    fn new(specs: Vec<ServerSpec>, place: &Place, remember: Remember) -> Servers {
         let settings = Settings {
             client_name: "locum".into(),
             client_version: env!("CARGO_PKG_VERSION").into(),
             roots: vec![place.workspace.clone()],
-            wrap: wrap(place.clone()),
+            wrap: walls::wrap(place.clone()),
+            sampling: Sampling::Never,
             credentials: Some(place.data.join("logins")),
         };
-        let servers = Arc::new(locum_mcp::Servers::new(specs, settings));
-        // What a server asks of people has no way to them yet, so it is told that nobody is here.
-        servers.attend(Attendance::Nobody);
-        let listed = servers.tools(PATIENCE).await;
-        let trouble = listed.missing.into_iter();
-        let trouble = trouble.map(|it| Trouble { server: it.server, why: it.why }).collect();
-        let named = listed.tools.into_iter().map(|tool| (tool.full_name.clone(), tool));
-        let shelf = Shelf::new(&place.data);
-        (Servers { all: servers, tools: named.collect(), place: place.clone(), shelf }, trouble)
+        let cache = Cache::new(&place.data);
+        let digests = specs.iter().map(|spec| (spec.name.clone(), spec.digest())).collect();
+        let remembered = |spec: &ServerSpec| Some((spec.name.clone(), cache.read(spec)?));
+        let remembered: Vec<(String, Known)> = match remember {
+            Remember::Everything => specs.iter().filter_map(remembered).collect(),
+            Remember::Nothing => Vec::new(),
+        };
+        let all = locum_mcp::Servers::new(specs, settings);
+        // Until a session is there to be asked.
+        all.attend(Attendance::Nobody);
+        for (server, known) in remembered {
+            all.remember(&server, known);
+        }
+        let inner = Inner {
+            all,
+            digests,
+            tools: RwLock::default(),
+            specs: RwLock::default(),
+            taken: RwLock::default(),
+            wonders: Wonders::default(),
+            cache,
+            place: place.clone(),
+            shelf: Shelf::new(&place.data),
+        };
+        Servers { inner: Arc::new(inner), pump: Arc::default() }
     }
 
-    pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
-        self.tools.values()
+    async fn list(&self, patience: Duration) -> Vec<Trouble> {
+        let unknown: Vec<&String> =
+            self.inner.digests.keys().filter(|it| self.inner.all.known(it).is_none()).collect();
+        let missing = self.inner.all.tools(patience).await.missing;
+        for server in unknown {
+            self.inner.keep(server);
+        }
+        self.inner.renew();
+        let states: BTreeMap<String, locum_mcp::State> = self.states().into_iter().collect();
+        let trouble = |it: locum_mcp::Missing| {
+            let login = states.get(&it.server) == Some(&locum_mcp::State::Login);
+            let next = login.then(|| format!("locum mcp login {}", it.server));
+            Trouble { server: it.server, why: it.why, next }
+        };
+        missing.into_iter().map(trouble).collect()
+    }
+
+    /// From now on the session hears of tools that change and, if somebody is there, of what
+    /// servers want from people. `taken` are the names of all other tools.
+    pub fn attach(&self, handle: Handle, attendance: Attendance, taken: &[ToolSpec]) {
+        let names = taken.iter().map(|spec| spec.name.clone());
+        let own = self.inner.specs();
+        let names = names.filter(|name| !own.iter().any(|spec| spec.name == *name)).collect();
+        *self.inner.taken.write().unwrap_or_else(PoisonError::into_inner) = names;
+        self.inner.all.attend(attendance);
+        let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
+        pump.spawn(pump::run(Arc::clone(&self.inner), handle));
+    }
+
+    /// All tools as the session was last told.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolInfo> {
+        let tools = self.inner.tools.read().unwrap_or_else(PoisonError::into_inner);
+        tools.values().cloned().collect()
     }
 
     #[must_use]
     pub fn states(&self) -> Vec<(String, locum_mcp::State)> {
-        self.all.states()
+        self.inner.all.states()
+    }
+
+    #[must_use]
+    pub fn client(&self) -> &locum_mcp::Servers {
+        &self.inner.all
+    }
+
+    /// What a server has to read, a line each.
+    pub async fn resources(&self, server: &str) -> Result<String, locum_mcp::Error> {
+        let resources = self.inner.all.resources(server).await?;
+        let templates = self.inner.all.resource_templates(server).await.unwrap_or_default();
+        Ok(offer::resource_rows(&resources, &templates))
+    }
+
+    /// The prompts of a server, a line each.
+    pub async fn prompts(&self, server: &str) -> Result<String, locum_mcp::Error> {
+        Ok(offer::prompt_rows(&self.inner.all.prompts(server).await?))
     }
 
     /// What models are told of these tools, and of all others what they are told anyway.
     #[must_use]
     pub fn describe(&self, others: Arc<dyn Describe>) -> Arc<dyn Describe> {
-        let told = |tool: &ToolInfo| Description {
-            about: tool.description.clone(),
-            schema: tool.input_schema.clone(),
-        };
-        let tools = self.tools.iter().map(|(name, tool)| (name.clone(), told(tool))).collect();
-        Arc::new(Told { tools, others })
+        Arc::new(Told { inner: Arc::clone(&self.inner), others })
     }
+}
+
+/// Whether what was known in an earlier run counts.
+#[derive(Clone, Copy, Debug)]
+enum Remember {
+    Everything,
+    Nothing,
 }
 
 #[derive(Debug)]
 struct Told {
-    tools: BTreeMap<String, Description>,
+    inner: Arc<Inner>,
     others: Arc<dyn Describe>,
 }
 
 impl Describe for Told {
     fn describe(&self, tool: &str) -> Option<Description> {
-        self.tools.get(tool).cloned().or_else(|| self.others.describe(tool))
+        let tools = self.inner.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let told = |tool: &ToolInfo| Description {
+            about: tool.description.clone(),
+            schema: tool.input_schema.clone(),
+        };
+        let own = tools.get(tool).map(told);
+        own.or_else(|| self.others.describe(tool)).or_else(|| offer::describe(tool))
     }
 }
 
 impl Toolbox for Servers {
     fn specs(&self) -> Vec<ToolSpec> {
+        self.inner.specs()
+    }
+
+    fn run(&self, errand: Errand, live: Live) -> Task<Output> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            match errand.tool.as_str() {
+                offer::RESOURCES | offer::PROMPT => offer::run(&inner, &errand).await,
+                _ => inner.call(errand, live).await,
+            }
+        })
+    }
+
+    fn answered(&self, relay: &Relay) {
+        self.inner.wonders.answered(&self.inner.all, relay);
+    }
+}
+
+impl Inner {
+    fn specs(&self) -> Vec<ToolSpec> {
+        self.specs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn known(&self) -> Vec<(String, Known)> {
+        let known = |server: &String| Some((server.clone(), self.all.known(server)?));
+        self.digests.keys().filter_map(known).collect()
+    }
+
+    /// Remembers what a server has now. A file that cannot be written is one that is not there.
+    fn keep(&self, server: &str) {
+        if let (Some(digest), Some(known)) = (self.digests.get(server), self.all.known(server)) {
+            let _asked_again_next_time = self.cache.write(digest, &known);
+        }
+    }
+
+    /// Takes over what servers have now, and says what of it is new and what is gone.
+    fn renew(&self) -> (Vec<ToolSpec>, Vec<String>) {
+        let taken = self.taken.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let listed = self.all.listed().into_iter().filter(|tool| !taken.contains(&tool.full_name));
+        let tools: BTreeMap<String, ToolInfo> =
+            listed.map(|tool| (tool.full_name.clone(), tool)).collect();
         let spec = |tool: &ToolInfo| ToolSpec {
             idempotent: false,
             identity: Some(tool.digest.clone()),
             ..ToolSpec::new(&tool.full_name, Class::Exec, None)
         };
-        self.tools.values().map(spec).collect()
+        let offers = offer::specs(&self.known());
+        let offers = offers.into_iter().filter(|spec| !taken.contains(&spec.name));
+        let specs: Vec<ToolSpec> = tools.values().map(spec).chain(offers).collect();
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools;
+        let mut told = self.specs.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *told, specs.clone());
+        let is_gone = |old: &ToolSpec| !specs.iter().any(|spec| spec.name == old.name);
+        let gone = before.iter().filter(|old| is_gone(old)).map(|old| old.name.clone()).collect();
+        let new = specs.iter().filter(|spec| !before.contains(spec)).cloned().collect();
+        (new, gone)
     }
 
-    fn run(&self, errand: Errand, live: Live) -> Task<Output> {
-        let servers = Arc::clone(&self.all);
-        let approved = self.tools.get(&errand.tool).map(|tool| tool.digest.clone());
+    async fn call(self: &Arc<Inner>, errand: Errand, live: Live) -> Output {
+        // What was approved is what is called: a server may have changed its mind meanwhile.
+        let tool = match self.all.ready(&errand.tool).await {
+            Ok(tool) => tool,
+            Err(error) => return Output::error(error.to_string()),
+        };
+        if errand.identity.is_some_and(|approved| approved != tool.digest) {
+            return Output::error(format!(
+                "not run: {} describes itself otherwise than when this was allowed; look at it \
+                 again, and call it again if it is still what you want",
+                errand.tool
+            ));
+        }
+        let call = errand.call;
+        let told = |it: locum_mcp::Progress| {
+            let words = it.message.unwrap_or_default();
+            live.output(call, 0, &format!("{words} {}", it.progress));
+        };
+        let beside = Beside::begin(Arc::clone(self), live.key(), &tool.server, call);
+        let called = self.all.call(&errand.tool, errand.arguments, told).await;
+        let notes = beside.end();
+        let mut output = match called {
+            Ok(called) => self.shown(called).await,
+            Err(error) => Output::error(error.to_string()),
+        };
+        for note in notes {
+            let _ = write!(output.text, "\n{note}");
+        }
+        output
+    }
+
+    async fn shown(&self, called: Called) -> Output {
         let (pictures, spills) = (self.shelf.clone(), self.place.spills());
-        Box::pin(async move {
-            // What was approved is what is called: a server may change its mind meanwhile.
-            let now = servers.tools(Duration::ZERO).await.tools;
-            let now = now.iter().find(|tool| tool.full_name == errand.tool);
-            if now.is_some_and(|tool| Some(&tool.digest) != approved.as_ref()) {
-                return Output::error(format!(
-                    "not run: {} is described otherwise than when this session began; a new run \
-                     asks for it again",
-                    errand.tool
-                ));
-            }
-            let call = errand.call;
-            let told = |it: locum_mcp::Progress| {
-                let words = it.message.unwrap_or_default();
-                live.output(call, 0, &format!("{words} {}", it.progress));
-            };
-            match servers.call(&errand.tool, errand.arguments, told).await {
-                Ok(called) => {
-                    let work = move || output(called, &pictures, &spills);
-                    let kept = tokio::task::spawn_blocking(work).await;
-                    kept.unwrap_or_else(|error| Output::error(error.to_string()))
-                }
-                Err(error) => Output::error(error.to_string()),
-            }
-        })
+        let work = move || output(called, &pictures, &spills);
+        let kept = tokio::task::spawn_blocking(work).await;
+        kept.unwrap_or_else(|error| Output::error(error.to_string()))
     }
 }
 
@@ -156,51 +342,4 @@ fn output(called: Called, shelf: &Shelf, spills: &Path) -> Output {
         }
     }
     output
-}
-
-/// Servers run behind walls like any command, but with the network, for which most of them exist.
-/// On a machine without walls they do not run: nobody was asked.
-fn wrap(place: Place) -> Wrap {
-    let survey: OnceLock<Survey> = OnceLock::new();
-    // For as long as the session: a server may be started again at any time.
-    let holds: Mutex<Vec<Hold>> = Mutex::default();
-    Arc::new(move |spec: &ServerSpec| {
-        let text = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        let environment = std::env::vars_os().filter_map(text).collect();
-        let plain = Launch::plain(spec, &environment);
-        if !matches!(spec.transport, Transport::Stdio { .. }) {
-            return Ok(plain);
-        }
-        let survey = survey.get_or_init(|| Survey::take(Path::new("/proc/self/exe")));
-        survey.builder().map_err(|why| io::Error::other(why.to_string()))?;
-        let mut walls = Walls::around(&place.workspace);
-        walls.network = Network::On;
-        walls.guards = place.guards();
-        walls.writable = caches(place.home.as_deref());
-        let argv: Vec<OsString> = plain.argv.iter().map(OsString::from).collect();
-        let cwd = plain.cwd.clone().unwrap_or_else(|| place.workspace.clone());
-        let enclosed = locum_sandbox::enclose(&walls, survey, &argv, &cwd);
-        let enclosed = enclosed.map_err(io::Error::other)?;
-        let word = |word: OsString| word.into_string().map_err(|_| io::Error::other("not UTF-8"));
-        let argv = enclosed.argv.into_iter().map(word).collect::<io::Result<Vec<_>>>()?;
-        let mut env: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in enclosed.env {
-            env.insert(word(name)?, word(value)?);
-        }
-        // What the configuration gives it, it gives on purpose.
-        if let Transport::Stdio { env: own, .. } = &spec.transport {
-            env.extend(own.clone());
-        }
-        holds.lock().unwrap_or_else(PoisonError::into_inner).push(enclosed.hold);
-        Ok(Launch { argv, env, cwd: Some(cwd) })
-    })
-}
-
-/// Where the usual runners of servers keep what they have fetched.
-fn caches(home: Option<&Path>) -> Vec<PathBuf> {
-    let names = [".npm", ".cache/uv"];
-    let all = home.into_iter().flat_map(|home| names.map(|name| home.join(name)));
-    all.filter(|path| path.is_dir()).collect()
 }

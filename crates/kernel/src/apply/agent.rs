@@ -266,6 +266,9 @@ pub(super) fn reply(session: &mut Session, id: AgentId, reply: &Reply) {
         ours: call.ours,
         edited: false,
         state: CallState::Pending,
+        wonders: Vec::new(),
+        wondered: 0,
+        relays: Vec::new(),
     });
     let reason = headline(&reply.text, LATEST_BYTES_MAX);
     agent.turn = Some(Turn { reason, calls: calls.collect() });

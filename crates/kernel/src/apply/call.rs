@@ -1,19 +1,31 @@
 //! Folding what happens to one call: asked, started, awaited, returned.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::agent::{enter, set_call};
-use super::ledger;
+use super::{ledger, wonder};
 use crate::limits::REPEATS_MAX;
 use crate::{
-    Agent, AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Digest, Line, Output,
-    Owed, Phase, Repeat, Scope, Seq, Session, Timer, Tool, Verdict, WaitFor, Waiting,
+    Agent, AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Digest, Event, Line,
+    Output, Owed, Phase, Repeat, Scope, Seq, Session, Time, Timer, Tool, Verdict, WaitFor, Waiting,
 };
 
-pub(super) fn ask(session: &mut Session, ask: Ask) {
+pub(super) fn asked(session: &mut Session, at: Time, event: &Event) {
+    let Event::Asked { agent, call, to, kind, wonder } = event else { return };
+    let id = AskId(session.seq.0);
+    let (agent, call, to, kind) = (*agent, *call, *to, (**kind).clone());
+    let (posted, wonder) = (Vec::new(), *wonder);
+    ask(session, Ask { id, agent, call, to, kind, at, posted, wonder });
+}
+
+fn ask(session: &mut Session, ask: Ask) {
     let (id, agent, call) = (ask.id, ask.agent, ask.call);
+    let wonders = ask.wonder.is_some();
     session.asks.insert(id, ask);
-    if let Some(call) = call {
+    if let (Some(call), true) = (call, wonders) {
+        wonder::ask(session, agent, call, id);
+    } else if let Some(call) = call {
         set_call(&mut session[agent], call, CallState::Asked(id));
         enter(session, agent, Phase::Acting);
     } else if let Phase::Paused { ask, .. } = &mut session[agent].phase {
@@ -46,6 +58,9 @@ pub(super) fn settle(session: &mut Session, id: AskId, verdict: &Verdict) {
     let Some(ask) = session.asks.remove(&id) else { return };
     for parcel in &ask.posted {
         session.owed.remove(parcel);
+    }
+    if let Some(name) = ask.wonder {
+        return wonder::settle(session, &ask, name, verdict);
     }
     let agent = &mut session[ask.agent];
     if let Phase::Paused { ask: open, .. } = &mut agent.phase
@@ -132,6 +147,7 @@ pub(super) fn give_back(
     if let Some(CallState::Awaiting(wait)) = state {
         session.timers.remove(&(wait.until, Timer::Wait(id, call)));
     }
+    wonder::returned(session, id, call);
     let agent = &mut session[id];
     // To delegate or to wait is to do something else in between.
     if agent.call(call).is_some_and(|call| Tool::named(&call.name).is_some()) {

@@ -29,7 +29,11 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
                 }
             }
             Change::ToolGone(name) => {
-                world.tools.remove(name);
+                let before = world.tools.remove(name);
+                // Whatever comes back under its name may say another thing of itself.
+                if before.is_some_and(|before| before.identity.is_some()) {
+                    session.grants.retain(|_, grant| grant.tool != *name);
+                }
             }
             Change::Definition { digest, definition } => {
                 world.catalogue.insert(definition.name.clone(), digest.clone());

@@ -132,7 +132,7 @@ impl Tree<'_> {
     fn birth(&mut self, dice: &mut Dice) {
         let models = self.session.owed.iter().filter_map(|(key, owed)| match owed {
             Owed::Model(id) => Some((*key, *id)),
-            Owed::Tool(..) | Owed::Setup(_) | Owed::Delivery(_) => None,
+            Owed::Tool(..) | Owed::Setup(_) | Owed::Delivery(_) | Owed::Relay(_) => None,
         });
         let models: Vec<_> = models.collect();
         let Some(&(key, parent)) = models.get(dice.below(models.len().max(1))) else {
@@ -206,6 +206,9 @@ fn call(name: &str) -> Call {
         subjects: None,
         edited: false,
         state: CallState::Pending,
+        wonders: Vec::new(),
+        wondered: 0,
+        relays: Vec::new(),
     }
 }
 

@@ -52,6 +52,9 @@ impl Step<'_> {
         seen: Option<&Digest>,
     ) -> Result<(), Refusal> {
         let ask = self.find_ask(id)?.clone();
+        if ask.wonder.is_some() {
+            return self.settle_wonder(&ask, verdict, by);
+        }
         match (&ask.kind, verdict) {
             (AskKind::Approval(asked), Verdict::Allow(_))
                 if seen.is_some_and(|seen| *seen != asked.digest) =>
@@ -255,6 +258,11 @@ impl Step<'_> {
             }
             let absent = self.session.world.audience == Audience::Absent;
             match ask.kind {
+                AskKind::Question { .. } if ask.wonder.is_some() => {
+                    if absent {
+                        self.withdraw(ask.id, "nobody is there");
+                    }
+                }
                 AskKind::Approval(_) => {
                     if matches!(self.judged(&ask), Some(Ruling::Ask(_))) {
                         continue;

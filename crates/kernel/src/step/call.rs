@@ -138,6 +138,7 @@ impl Step<'_> {
         }
         output.text = clip(output.text, RESULT_BYTES_MAX);
         output.pictures.truncate(PICTURES_MAX);
+        self.stop_wondering(id, call);
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
     }
 

@@ -85,6 +85,7 @@ impl Step<'_> {
     pub(super) fn left(&mut self) {
         if self.session.left.is_none() {
             self.emit(Event::Left);
+            self.forget_wonders();
         }
     }
 
@@ -98,6 +99,7 @@ impl Step<'_> {
     ) -> Result<(), Refusal> {
         self.is_this_session(config)?;
         let left = self.session.left;
+        self.forget_wonders();
         self.emit(Event::Restarted);
         let cut: Vec<(Key, AgentId, CallId)> = self
             .session
@@ -109,7 +111,7 @@ impl Step<'_> {
                     let harmless = may_run_again(&self.session[*agent], *call, config);
                     (!harmless).then_some((*key, *agent, *call))
                 }
-                Owed::Model(_) | Owed::Setup(_) | Owed::Delivery(_) => None,
+                Owed::Model(_) | Owed::Setup(_) | Owed::Delivery(_) | Owed::Relay(_) => None,
             })
             .collect();
         for (key, agent, call) in cut {

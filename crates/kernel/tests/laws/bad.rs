@@ -4,7 +4,7 @@
 use locum_kernel::{
     AgentId, Allow, AskId, Class, Command, Config, Definition, Digest, Effect, Failure,
     FailureKind, Input, InputId, Key, Kind, Message, Output, Ready, Reply, Rights, Scope, Seq,
-    Session, Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, owed,
+    Session, Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, Wonder, owed,
 };
 use serde_json::{Value, json};
 
@@ -147,6 +147,10 @@ fn commanded(command: Command) -> Input {
     Input::Commanded { by: person(), command }
 }
 
+fn wonder(text: String) -> Wonder {
+    Wonder { id: u64::MAX, from: text.clone(), question: text.clone(), options: vec![text; 99] }
+}
+
 fn failed(key: Key, kind: FailureKind, retry_after_ms: Option<u64>) -> Input {
     let failure = Failure { kind, status: Some(0), retry_after_ms, message: String::new() };
     Input::Failed { key, failure }
@@ -163,6 +167,8 @@ fn keys(session: &Session) -> Vec<Bad> {
             ("too long", failed(key, FailureKind::ContextTooLong, None)),
             ("retry much later", failed(key, FailureKind::RateLimited, Some(u64::MAX))),
             ("an empty result", Input::Ran { key, output: Output::default() }),
+            ("wondered", Input::Wondered { key, wonder: wonder(String::new()) }),
+            ("relayed", Input::Relayed { key }),
             ("prepared", Input::Prepared { key, error: None, ready: Ready::default() }),
             (
                 "not prepared",
@@ -252,6 +258,8 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
             Effect::RunTool { key, .. } => {
                 let output = Output { handle: Some(long.clone()), ..Output::ok(long.clone()) };
                 all.push(("a long output", Input::Ran { key, output }));
+                let wonder = wonder(long.clone());
+                all.push(("a long question", Input::Wondered { key, wonder }));
             }
             Effect::Prepare { key, .. } => {
                 all.push((
@@ -262,6 +270,7 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
             Effect::Deliver { key, .. } => {
                 all.push(("a long cause", Input::Delivered { key, error: Some(long.clone()) }));
             }
+            Effect::Relay { .. } => {}
         }
     }
     all
@@ -298,7 +307,10 @@ pub(crate) fn fifty_megabytes(session: &Session) -> Option<Bad> {
             let reply = Reply { text: "x".repeat(50 * MEGABYTE), ..Reply::default() };
             Some(("a reply of 50 MB", Input::Replied { key, reply }))
         }
-        Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Deliver { .. } => None,
+        Effect::RunTool { .. }
+        | Effect::Prepare { .. }
+        | Effect::Deliver { .. }
+        | Effect::Relay { .. } => None,
     })
 }
 

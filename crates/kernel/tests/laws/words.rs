@@ -25,6 +25,7 @@ words! { INPUTS, input(Input):
     Input::Restarted { .. } => "restarted",
     Input::Left => "left",
     Input::Offered { .. } => "offered",
+    Input::Retooled { .. } => "retooled",
     Input::Said(_) => "said",
     Input::Edited { .. } => "edited",
     Input::Dropped { .. } => "dropped",
@@ -34,6 +35,8 @@ words! { INPUTS, input(Input):
     Input::Replied { .. } => "replied",
     Input::Failed { .. } => "failed",
     Input::Ran { .. } => "ran",
+    Input::Wondered { .. } => "wondered",
+    Input::Relayed { .. } => "relayed",
     Input::Prepared { .. } => "prepared",
     Input::Delivered { .. } => "delivered",
     Input::Ticked => "ticked",
@@ -85,6 +88,7 @@ words! { EVENTS, event(Event):
     Event::Spoke { .. } => "spoke",
     Event::Posted { .. } => "posted",
     Event::Delivered { .. } => "delivered",
+    Event::Relayed { .. } => "relayed",
     Event::Paused { .. } => "paused",
     Event::Continued { .. } => "continued",
     Event::ToppedUp { .. } => "topped_up",
@@ -98,6 +102,7 @@ words! { EFFECTS, effect(Effect):
     Effect::RunTool { .. } => "run_tool",
     Effect::Prepare { .. } => "prepare",
     Effect::Deliver { .. } => "deliver",
+    Effect::Relay { .. } => "relay",
 }
 
 words! { VERDICTS, verdict(Verdict):
@@ -227,6 +232,7 @@ words! { REFUSALS, refusal(Refusal):
     Refusal::Busy { .. } => "busy",
     Refusal::Widens { .. } => "widens",
     Refusal::NotBorn { .. } => "not_born",
+    Refusal::Unheard { .. } => "unheard",
 }
 
 /// All lists, each under the name its words are kept with.

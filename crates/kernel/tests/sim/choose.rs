@@ -64,6 +64,7 @@ impl Chooser {
                 let slots = u32::try_from(self.rng.below(3)).unwrap_or(0) + 1;
                 Act::Configure(audience, *self.rng.pick(&modes), slots)
             }
+            90 if self.rng.below(3) == 0 => Act::Retool(self.rng.below(3)),
             _ => Act::Pass(*self.rng.pick(&[1, 500, 3_000, 20_000, 70_000])),
         }
     }
@@ -99,6 +100,10 @@ impl Chooser {
                 Act::Fail(*agent, self.failure())
             }
             Effect::CallModel { agent, .. } => Act::Reply(*agent, self.reply(world, *agent)),
+            Effect::RunTool { agent, .. } if self.rng.below(4) == 0 => {
+                Act::Wonder(*agent, self.rng.index(3), self.rng.below(100))
+            }
+            Effect::Relay { agent, .. } => Act::Relayed(*agent),
             Effect::RunTool { agent, .. } => {
                 let output = if self.rng.below(4) == 0 {
                     Output::error("it broke")
@@ -259,6 +264,7 @@ pub(crate) fn wind_down(world: &World) -> Option<Act> {
         return Some(match effect {
             Effect::CallModel { agent, .. } => Act::Reply(*agent, last_words(*agent)),
             Effect::RunTool { agent, .. } => Act::Ran(*agent, 0, Output::ok("fine")),
+            Effect::Relay { agent, .. } => Act::Relayed(*agent),
             Effect::Prepare { agent, .. } => Act::Prepared(*agent, None),
             Effect::Deliver { .. } => Act::Delivered(None),
         });
@@ -268,7 +274,7 @@ pub(crate) fn wind_down(world: &World) -> Option<Act> {
             Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
                 not_before.since(world.now)
             }
-            Effect::RunTool { .. } | Effect::Prepare { .. } => 0,
+            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => 0,
         };
         return Some(Act::Pass(wait.max(1)));
     }

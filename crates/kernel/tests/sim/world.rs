@@ -7,8 +7,8 @@ use super::laws::Laws;
 use locum_kernel::{
     AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry,
     Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Ready, Refusal,
-    Reply, Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, fold,
-    owed, prompt, step, view,
+    Reply, Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, Wonder,
+    fold, owed, prompt, step, view,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,11 @@ pub(crate) enum Act {
     Reply(AgentId, Reply),
     Fail(AgentId, Failure),
     Ran(AgentId, usize, Output),
+    /// The nth running tool of an agent wants to know something.
+    Wonder(AgentId, usize, u64),
+    Relayed(AgentId),
+    /// A tool says another thing of itself, or is gone.
+    Retool(u64),
     Prepared(AgentId, Option<String>),
     Delivered(Option<String>),
     /// The nth open ask, and whether to answer it a second time at once.
@@ -92,7 +97,7 @@ impl World {
             Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
                 *not_before <= self.now
             }
-            Effect::RunTool { .. } | Effect::Prepare { .. } => true,
+            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => true,
         }
     }
 
@@ -112,6 +117,7 @@ impl World {
                 Some(key) => self.input(Input::Ran { key, output: output.clone() }),
                 None => Ok(()),
             },
+            Act::Wonder(..) | Act::Relayed(_) | Act::Retool(_) => self.tools_act(act),
             Act::Prepared(agent, error) => {
                 let key = self.find(
                     |effect| matches!(effect, Effect::Prepare { agent: of, .. } if of == agent),
@@ -164,6 +170,29 @@ impl World {
                 self.input(Input::Left)
             }
         }
+    }
+
+    /// What tools do beside returning.
+    fn tools_act(&mut self, act: &Act) -> Result<(), String> {
+        let input = match act {
+            Act::Wonder(agent, nth, id) => {
+                let key = self.tool_key(*agent, *nth);
+                key.map(|key| Input::Wondered { key, wonder: wonder(*id) })
+            }
+            Act::Relayed(agent) => {
+                let owed = self.find(
+                    |effect| matches!(effect, Effect::Relay { agent: of, .. } if of == agent),
+                );
+                owed.map(|key| Input::Relayed { key })
+            }
+            Act::Retool(number) => {
+                let identity = Some(number.to_string());
+                let tools = vec![ToolSpec { identity, ..tool("exec", Class::Exec) }];
+                Some(Input::Retooled { tools, gone: Vec::new() })
+            }
+            _ => None,
+        };
+        input.map_or(Ok(()), |input| self.input(input))
     }
 
     fn answer(&mut self, nth: usize, verdict: &Verdict, twice: bool) -> Result<(), String> {
@@ -351,6 +380,11 @@ impl World {
         }
         self.laws.at_the_end(&self.journal)
     }
+}
+
+fn wonder(id: u64) -> Wonder {
+    let options = if id.is_multiple_of(2) { vec!["yes".into(), "no".into()] } else { Vec::new() };
+    Wonder { id, from: "server".into(), question: "which?".into(), options }
 }
 
 fn tool(name: &str, class: Class) -> ToolSpec {

@@ -4,9 +4,9 @@
 use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
-    AgentId, Allow, AskId, Command, Deed, Digest, Effect, Failure, FailureKind, Input, InputId,
-    Key, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec, Urgency, Usage, Use,
-    Verdict, Who, deadline, owed, wanted,
+    AgentId, Allow, AskId, Class, Command, Deed, Digest, Effect, Failure, FailureKind, Input,
+    InputId, Key, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec, Urgency, Usage,
+    Use, Verdict, Who, Wonder, deadline, owed, wanted,
 };
 
 impl Stage {
@@ -40,6 +40,11 @@ impl Stage {
                 let key = self.owed_key(|effect| matches!(effect, Effect::Deliver { .. }))?;
                 return Ok(self.input(Input::Delivered { key, error }));
             }
+            "relayed" => {
+                let key = self.owed_key(|effect| matches!(effect, Effect::Relay { .. }))?;
+                return Ok(self.input(Input::Relayed { key }));
+            }
+            "retool" => return self.retool(rest),
             "allow" | "deny" | "answer" | "continue" | "topup" => return self.verdict(first, rest),
             "edit" | "drop" | "move" => return self.queue_act(first, rest),
             _ => {}
@@ -53,7 +58,8 @@ impl Stage {
             Some(line) => (true, line),
             None => (false, line),
         };
-        let at = line.find(['>', '<', '!', '~', ':']).ok_or("this line does nothing I know")?;
+        let at =
+            line.find(['>', '<', '!', '~', ':', '?']).ok_or("this line does nothing I know")?;
         let (name, rest) = (line[..at].trim(), line[at + 1..].trim());
         let mark = &line[at..=at];
         if mark == ":" {
@@ -69,6 +75,10 @@ impl Stage {
             "!" => {
                 let key = self.key_of(agent, stale, true)?;
                 self.input(Input::Failed { key, failure: failure(rest)? })
+            }
+            "?" => {
+                let (key, rest) = self.tool_key(agent, stale, rest)?;
+                self.input(Input::Wondered { key, wonder: wonder(rest)? })
             }
             "<" => {
                 let (key, rest) = self.tool_key(agent, stale, rest)?;
@@ -123,7 +133,7 @@ impl Stage {
         self.owed_key(|effect| match effect {
             Effect::CallModel { agent: of, .. } => model && *of == agent,
             Effect::RunTool { agent: of, .. } => !model && *of == agent,
-            Effect::Prepare { .. } | Effect::Deliver { .. } => false,
+            Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => false,
         })
     }
 
@@ -168,6 +178,19 @@ impl Stage {
             other => return Err(format!("there is no command /{other}")),
         };
         Ok(self.input(Input::Commanded { by: Who::Person("user".into()), command }))
+    }
+
+    /// `exec "says this"`, `gone exec`: what a tool says of itself, or that it is gone.
+    fn retool(&mut self, rest: &str) -> Result<Outcome, String> {
+        let (name, rest) = word(rest);
+        if name == "gone" {
+            let (tools, gone) = (Vec::new(), vec![rest.to_owned()]);
+            return Ok(self.input(Input::Retooled { tools, gone }));
+        }
+        let known = self.session.tool(name).cloned();
+        let tool = known.unwrap_or_else(|| ToolSpec::new(name, Class::Exec, None));
+        let tools = vec![ToolSpec { identity: Some(text(rest)?), ..tool }];
+        Ok(self.input(Input::Retooled { tools, gone: Vec::new() }))
     }
 
     fn queue_act(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {
@@ -242,6 +265,16 @@ impl Stage {
         };
         Ok(self.input(Input::Answered { ask, verdict, by, digest: seen }))
     }
+}
+
+/// `3 "which?" yes no`: its number, what it asks, and between what.
+fn wonder(rest: &str) -> Result<Wonder, String> {
+    let (number, rest) = word(rest);
+    let id = number.parse().map_err(|_| "which wonder?")?;
+    let (question, options) = json(rest)?;
+    let question = question.as_str().ok_or("what does it ask?")?.to_owned();
+    let options = options.split_whitespace().map(String::from).collect();
+    Ok(Wonder { id, from: "server".into(), question, options })
 }
 
 /// `user: hi`, `user steer: hi`, `user @worker: hi`, `telegram/ann#42: hi`.

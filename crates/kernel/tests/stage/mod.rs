@@ -131,7 +131,7 @@ impl Stage {
                 Effect::RunTool { key, agent, .. } => {
                     self.tool_keys.insert(agent, key);
                 }
-                Effect::Prepare { .. } | Effect::Deliver { .. } => {}
+                Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => {}
             }
         }
         let view = view(&self.session, self.now);

@@ -152,6 +152,11 @@ impl Stage {
                 let when = later(not_before);
                 format!("deliver to {}: [{}] {}{again}{when}", parcel.to, parcel.from, parcel.text)
             }
+            Effect::Relay { agent, key, .. } => {
+                let relay = locum_kernel::relay(&self.session, key).expect("an owed relay");
+                let verdict = relay.verdict.word();
+                format!("relay to {}: wonder {} {verdict}", self.name(agent), relay.wonder)
+            }
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         if text.is_empty() { "nothing".into() } else { text }
@@ -304,9 +309,10 @@ impl Stage {
                 format!("{} dropped its turn, by {by}", name(agent))
             }
             Event::Compacted(it) => format!("{} compacted to {:?}", name(&it.agent), it.summary),
-            Event::Asked { agent, to, kind, .. } => {
+            Event::Asked { agent, to, kind, wonder, .. } => {
                 let to = if *to == AskTo::Person { "the person" } else { "its parent" };
-                format!("{} asked {to}: {}", name(agent), kind.word())
+                let wonder = wonder.map_or_else(String::new, |id| format!(" (wonder {id})"));
+                format!("{} asked {to}: {}{wonder}", name(agent), kind.word())
             }
             Event::Settled { ask, verdict, by, .. } => {
                 let words = match verdict {
@@ -339,6 +345,7 @@ impl Stage {
                 None => format!("delivered {key}"),
                 Some(why) => format!("not delivered {key}: {why}"),
             },
+            Event::Relayed { key } => format!("relayed {key}"),
             Event::Paused { agent, why } => format!("{} paused: {}", name(agent), pause(why)),
             Event::Continued { agent, by } => format!("{} continued by {by}", name(agent)),
             Event::ToppedUp { agent, micro_usd } => {

@@ -123,7 +123,10 @@ fn write(journal: &dyn Journal, name: &str, entries: Vec<Entry>) -> Result<(), C
             Effect::RunTool { key, .. } if !may_run_again(&session, key) => {
                 Input::Ran { key, output: Output::error("interrupted: outcome unknown") }
             }
-            Effect::RunTool { .. } | Effect::CallModel { .. } | Effect::Prepare { .. } => continue,
+            Effect::RunTool { .. }
+            | Effect::CallModel { .. }
+            | Effect::Prepare { .. }
+            | Effect::Relay { .. } => continue,
         };
         let taken = driver::take_alone(journal, name, System.now(), settled);
         taken.map_err(|error| Complaint::driver(&error))?;

@@ -131,5 +131,8 @@ fn duty(session: &Session, effect: &Effect) -> String {
         }
         Effect::Prepare { key, agent } => format!("prepare {} ({key})", path(*agent)),
         Effect::Deliver { key, not_before } => format!("deliver ({key}, {})", after(not_before)),
+        Effect::Relay { key, agent, call } => {
+            format!("tell {call} of {} its answer ({key})", path(*agent))
+        }
     }
 }

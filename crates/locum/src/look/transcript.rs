@@ -182,6 +182,7 @@ fn turn(event: &Event) -> Option<(&'static str, String, String)> {
         | Event::Spoke { .. }
         | Event::Posted { .. }
         | Event::Delivered { .. }
+        | Event::Relayed { .. }
         | Event::ToppedUp { .. }
         | Event::Switched { .. }
         | Event::Narrowed { .. } => return None,

@@ -82,7 +82,10 @@ impl Stage {
         let session = look(&self.journal, self.session).unwrap();
         let key = owed(&session).iter().find_map(|effect| match effect {
             Effect::CallModel { key, agent, .. } => (agent.0 == of).then_some(*key),
-            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Deliver { .. } => None,
+            Effect::RunTool { .. }
+            | Effect::Prepare { .. }
+            | Effect::Deliver { .. }
+            | Effect::Relay { .. } => None,
         });
         let call = |(name, arguments): &(&str, Value)| Use::new(*name, arguments.clone());
         let calls = calls.iter().map(call).collect();

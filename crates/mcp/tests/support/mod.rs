@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_mcp::{Launch, ServerSpec, Servers, Settings, Transport};
+use locum_mcp::{Launch, Sampling, ServerSpec, Servers, Settings, Transport};
 
 /// Prints why and says whether to go on: a test that needs what is not here proves nothing.
 pub(crate) fn have(program: &str) -> bool {
@@ -59,6 +59,7 @@ pub(crate) fn settings() -> Settings {
         client_version: "0".to_owned(),
         roots: vec![PathBuf::from("/work space")],
         wrap: Arc::new(|spec| Ok(Launch::plain(spec, &environment()))),
+        sampling: Sampling::Offered,
         credentials: None,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locum_kernel::{
     AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Ready, Seq, Time, deadline,
-    errand, is_repeatable, owed, parcel, prompt,
+    errand, is_repeatable, owed, parcel, prompt, relay,
 };
 
 use super::{Driver, Hands};
@@ -46,7 +46,7 @@ impl Driver {
         match effect {
             Effect::CallModel { .. } => true,
             Effect::RunTool { key, .. } => is_repeatable(&self.session, *key),
-            Effect::Prepare { .. } | Effect::Deliver { .. } => false,
+            Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => false,
         }
     }
 
@@ -78,6 +78,12 @@ impl Driver {
                 let error = Some(format!("there is no channel to {to}"));
                 let ready = async move { Input::Delivered { key, error } };
                 self.inflight.start(key, delivery_panicked, ready);
+            }
+            Effect::Relay { key, .. } => {
+                if let Some(relay) = relay(&self.session, key) {
+                    hands.tools.answered(&relay);
+                }
+                self.inflight.start(key, relayed, async move { relayed(key) });
             }
         }
     }
@@ -120,7 +126,7 @@ impl Driver {
         let tools = Arc::clone(&hands.tools);
         let timeout = errand.timeout_ms.map(Duration::from_millis);
         let name = self.teller.progress(errand.agent).map(|it| it.name.clone());
-        let live = name.map_or_else(Live::nobody, |name| self.feed.live(key, name));
+        let live = name.map_or_else(|| Live::unheard(key), |name| self.feed.live(key, name));
         self.inflight.start(key, tool_panicked, async move {
             let run = tools.run(errand, live);
             let output = match timeout {
@@ -137,7 +143,7 @@ impl Driver {
 fn not_before(effect: &Effect) -> Time {
     match effect {
         Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => *not_before,
-        Effect::RunTool { .. } | Effect::Prepare { .. } => Time(0),
+        Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => Time(0),
     }
 }
 
@@ -163,6 +169,10 @@ fn tool_panicked(key: Key) -> Input {
 
 fn setup_panicked(key: Key) -> Input {
     Input::Prepared { key, error: Some(OUR_FAULT.into()), ready: Ready::default() }
+}
+
+fn relayed(key: Key) -> Input {
+    Input::Relayed { key }
 }
 
 fn delivery_panicked(key: Key) -> Input {
