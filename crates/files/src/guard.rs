@@ -1,7 +1,7 @@
 //! What is beneath a root and still not touched: `.git` (its hooks and settings run programs), our
 //! own data and configuration. A rule holds whether or not the path exists yet.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -37,6 +37,8 @@ struct Rule {
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     rules: Vec<Rule>,
+    /// Where folders really are, by what they are called.
+    known: HashMap<PathBuf, PathBuf>,
 }
 
 /// Device and number of files that are hidden under one name and may have another.
@@ -48,7 +50,7 @@ pub(crate) enum Hidden {
 
 impl Guard {
     pub(crate) fn add(&mut self, path: &Path, bar: Bar) {
-        let place = path.is_absolute().then(|| real(path));
+        let place = path.is_absolute().then(|| real(path, &mut self.known));
         let parts = folded(place.as_deref().unwrap_or(path));
         if !parts.is_empty() {
             self.rules.push(Rule { parts, place, bar });
@@ -140,20 +142,23 @@ fn fold(name: &OsStr) -> String {
     if trimmed.is_empty() { kept } else { trimmed.to_lowercase() }
 }
 
-/// The path without links as far as it exists, and the rest as it was said.
-fn real(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut here = path;
-    loop {
-        if let Ok(real) = here.canonicalize() {
-            return rest.iter().rev().fold(real, |whole, name| whole.join(name));
-        }
-        match (here.parent(), here.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name.to_owned());
-                here = parent;
-            }
-            _ => return path.to_owned(),
-        }
+/// The path without links as far as it exists, and the rest as it was said. Rules are many and
+/// share their folders, so each folder is looked at once: this is part of every start.
+fn real(path: &Path, known: &mut HashMap<PathBuf, PathBuf>) -> PathBuf {
+    if let Some(found) = known.get(path) {
+        return found.clone();
     }
+    let found = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => {
+            let whole = real(parent, known).join(name);
+            match fs::symlink_metadata(&whole) {
+                Ok(data) if data.is_symlink() => whole.canonicalize().unwrap_or(whole),
+                Ok(_) | Err(_) => whole,
+            }
+        }
+        // The top, or a step back, which means something else behind a link.
+        _ => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+    };
+    known.insert(path.to_owned(), found.clone());
+    found
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, AskId, CallId, Class, Digest, Key, Subjects, Time, Who};
+use crate::{AgentId, AskId, CallId, Class, Digest, Key, Rule, Subjects, Time, Who};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
@@ -151,6 +151,10 @@ pub struct Grant {
     pub fanout: bool,
     pub expires: Option<Time>,
     pub by: Who,
+    /// The same as rules, if it is meant for the project: the edge keeps them for later sessions.
+    /// There are none when no rule says exactly what was allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

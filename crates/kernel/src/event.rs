@@ -240,6 +240,8 @@ pub enum Limit {
     Tokens,
     Money,
     Time,
+    /// The same call denied again and again.
+    Denials,
 }
 
 impl fmt::Display for Breach {
@@ -250,6 +252,7 @@ impl fmt::Display for Breach {
             Limit::Tokens => write!(f, "token limit {max}")?,
             Limit::Money => write!(f, "money limit {}", usd(max))?,
             Limit::Time => write!(f, "time limit {}s", max / 1_000)?,
+            Limit::Denials => write!(f, "limit of {max} denials of one call")?,
         }
         f.write_str(if self.of.is_none() { " of the whole tree" } else { "" })
     }

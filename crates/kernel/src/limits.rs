@@ -47,6 +47,11 @@ pub const COALESCE_MS: u64 = 2_000;
 pub const REPEATS_MAX: u32 = 3;
 /// The same for calls that change nothing. Polling is legitimate; twenty looks are not patience.
 pub const REPEATS_HARMLESS_MAX: u32 = 20;
+/// The same call denied this often in a row is told to whoever makes it: a model that has not read
+/// why may read that.
+pub const DENIALS_TOLD: u32 = 3;
+/// And this often stops it: it will not find another way by itself.
+pub const DENIALS_MAX: u32 = 5;
 /// How many times the bound is once somebody has said "go on" for more than this one call.
 pub const REPEATS_LIFTED: u32 = 10;
 

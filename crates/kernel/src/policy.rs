@@ -2,6 +2,7 @@
 //! Deny beats ask beats allow, and nothing a person grants lifts a ceiling or a deny rule.
 
 mod explain;
+pub(crate) mod keep;
 #[cfg(test)]
 mod lattice;
 mod pattern;

@@ -277,6 +277,9 @@ pub(crate) struct Repeat {
     pub(crate) times: u32,
     /// Somebody has said that it may go on.
     pub(crate) lifted: bool,
+    /// How often in a row it was denied instead.
+    #[serde(default)]
+    pub(crate) denied: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -444,6 +447,11 @@ impl Session {
     #[must_use]
     pub fn stack(&self) -> &[AgentId] {
         &self.stack
+    }
+
+    /// What was allowed for longer than once and still holds, oldest first.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.values()
     }
 
     /// The open asks, oldest first.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use locum_kernel::{
-    Ask, Command, Input, InputId, Message, Scope, Session, To, Urgency, Verdict, view,
+    Ask, Command, Grant, Input, InputId, Message, Scope, Session, To, Urgency, Verdict, view,
 };
 use locum_runtime::answer;
 use locum_runtime::clock::{Clock as _, System};
@@ -13,6 +13,8 @@ use crate::address;
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::act::{Act, Requeue, Send};
+use crate::kept;
+use crate::look::text::clean;
 use crate::look::{Seen, Sight, next};
 use crate::people::{me, message};
 use crate::print::line;
@@ -142,12 +144,37 @@ fn settle(
         let Some(ask) = session.asks().find(|ask| ask.id == wanted) else { continue };
         let verdict = verdict(ask);
         let told = format!("{} of {} {}", ask.id, session.path(ask.agent), verdict.word());
-        let input = Input::Answered { ask: ask.id, verdict, by: me(), digest: None };
+        let digest = answer::seen(&ask.kind);
+        let input = Input::Answered { ask: ask.id, verdict, by: me(), digest };
         let reached = reach(folder, session.key(), &input)?;
         line(&told);
+        keep(folder, session.key(), &input)?;
         go_on(session, reached);
     }
     Ok(0)
+}
+
+/// What is allowed for the project is kept when this command returns, whoever took it, and where
+/// it cannot be said as a rule that is told.
+fn keep(folder: &Path, key: &str, input: &Input) -> Result<(), Complaint> {
+    let Input::Answered { ask, verdict: Verdict::Allow(allow), .. } = input else { return Ok(()) };
+    if allow.scope != Scope::Project {
+        return Ok(());
+    }
+    let session = session(folder, Some(key))?;
+    kept::keep(folder, &session);
+    let after = |grant: &&Grant| grant.id.0 > ask.0;
+    match session.grants().filter(after).last() {
+        Some(grant) if grant.rules.is_empty() => {
+            line("It holds in this session only: no rule says just this.");
+        }
+        Some(grant) => {
+            let rules: Vec<String> = grant.rules.iter().map(ToString::to_string).collect();
+            line(&clean(&format!("kept for this folder: {}", rules.join(", "))));
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// It may be unknown only because somebody else was faster.

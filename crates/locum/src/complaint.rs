@@ -161,6 +161,26 @@ impl Complaint {
         }
     }
 
+    pub(crate) fn unkept(folder: &Path, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E411",
+            what: "The rules of this folder cannot be written.".into(),
+            cause: format!("{}: {error}", folder.display()),
+            next: format!("ls -ld {}", quote(&folder.to_string_lossy())),
+            exit: DATA,
+        }
+    }
+
+    pub(crate) fn no_such_rule(cause: String) -> Complaint {
+        Complaint {
+            code: "E412",
+            what: "There is no such rule to forget.".into(),
+            cause,
+            next: "locum rules list".into(),
+            exit: USAGE,
+        }
+    }
+
     /// The address or the key of a provider makes no sense.
     pub(crate) fn provider(error: &dyn Error, next: String) -> Complaint {
         Complaint {

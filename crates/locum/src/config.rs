@@ -28,11 +28,15 @@ pub(crate) struct Config {
     pub(crate) providers: BTreeMap<String, Own>,
     pub(crate) prices: BTreeMap<String, Known>,
     pub(crate) limits: Limits,
+    /// Whether what is worth remembering of an exchange is kept by itself.
+    pub(crate) extract: bool,
     pub(crate) rules: Vec<Rule>,
     /// More folders of recipes.
     pub(crate) recipes: Vec<PathBuf>,
     /// Skills that are off until somebody names them here.
     pub(crate) enable: Vec<String>,
+    /// The line of each, and how many examples it has.
+    pub(crate) rule_lines: Vec<(usize, usize)>,
     /// Certificates to trust besides those the machine trusts.
     pub(crate) ca_file: Option<PathBuf>,
     /// Where it was read from, if it was.
@@ -153,7 +157,7 @@ struct Reader<'a> {
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Every setting there is.
-pub(crate) const TOP: [&str; 10] = [
+pub(crate) const TOP: [&str; 11] = [
     "model",
     "fallback",
     "aliases",
@@ -164,7 +168,9 @@ pub(crate) const TOP: [&str; 10] = [
     "recipes",
     "enable",
     "ca_file",
+    "memory",
 ];
+const MEMORY: [&str; 1] = ["extract"];
 const RULE: [&str; 3] = ["rule", "match", "not_match"];
 const OWN: [&str; 9] = [
     "wire",
@@ -225,7 +231,17 @@ impl Reader<'_> {
                     }
                 }
                 "limits" => config.limits = self.limits(value),
-                "rules" => config.rules = self.rules(value),
+                "memory" => {
+                    for (key, value) in self.table("memory", value).into_iter().flatten() {
+                        match key.get_ref().as_ref() {
+                            "extract" => config.extract = self.yes_or_no("memory.extract", value),
+                            other => self.unknown(&key.span(), other, &MEMORY),
+                        }
+                    }
+                }
+                "rules" => {
+                    (config.rules, config.rule_lines) = self.rules(value).into_iter().unzip();
+                }
                 "recipes" => config.recipes = self.files("recipes", value),
                 "enable" => config.enable = self.texts("enable", value),
                 other => self.unknown(&key.span(), other, &TOP),
@@ -302,7 +318,7 @@ impl Reader<'_> {
     }
 
     /// Rules as texts, or as tables with examples of what they mean.
-    fn rules(&mut self, value: &Value<'_>) -> Vec<Rule> {
+    fn rules(&mut self, value: &Value<'_>) -> Vec<(Rule, (usize, usize))> {
         let Some(list) = value.get_ref().as_array() else {
             self.wrong("rules", "a list of rules", value);
             return Vec::new();
@@ -310,7 +326,7 @@ impl Reader<'_> {
         list.iter().filter_map(|value| self.rule(value)).collect()
     }
 
-    fn rule(&mut self, value: &Value<'_>) -> Option<Rule> {
+    fn rule(&mut self, value: &Value<'_>) -> Option<(Rule, (usize, usize))> {
         let (mut matching, mut not_matching) = (Vec::new(), Vec::new());
         let (text, span) = match value.get_ref().as_table() {
             None => (self.text("rules", value)?, value.span()),
@@ -332,7 +348,10 @@ impl Reader<'_> {
         };
         let examples = Examples { matching: &matching, not_matching: &not_matching };
         match rules::checked(&text, examples, &[]) {
-            Ok(rule) => Some(rule),
+            Ok(rule) => Some((
+                rule,
+                (self.at(&span, String::new()).line, matching.len() + not_matching.len()),
+            )),
             Err(wrong) => {
                 self.mistake(span, &format!("{text:?}, column {}: {wrong}", wrong.column));
                 None

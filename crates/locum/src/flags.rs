@@ -88,6 +88,42 @@ pub(crate) enum RulesAct {
     ///
     /// Exits with 0 if it would run, with 3 if it would not without a person.
     Test(RulesTest),
+    /// Shows every rule that holds in this folder, and where it comes from
+    List(RulesList),
+    /// Takes back a rule that was kept for this folder
+    Forget(RulesForget),
+    /// Tries the examples of every rule; exits with 2 if one does not hold
+    Check(RulesCheck),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesList {
+    /// The folder agents work in [default: the current one]
+    #[arg(short = 'C', value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The rules of this session, whose runs may have brought some of their own
+    #[arg(short, long, value_name = "KEY", conflicts_with = "workspace")]
+    pub(crate) session: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesForget {
+    /// Its number in `locum rules list`
+    #[arg(value_name = "N")]
+    pub(crate) number: usize,
+    /// The folder agents work in [default: the current one]
+    #[arg(short = 'C', value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesCheck {
+    /// The folder agents work in [default: the current one]
+    #[arg(short = 'C', value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -256,6 +292,9 @@ pub(crate) struct Bounds {
     /// Allow calls without asking: `TOOL ["PATTERN"] [agent=NAME]`
     #[arg(long, value_name = "RULE", value_parser = rule::allow)]
     pub(crate) allow: Vec<Rule>,
+    /// Ask about calls, even where the mode would not: `TOOL ["PATTERN"] [agent=NAME]`
+    #[arg(long, value_name = "RULE", value_parser = rule::ask)]
+    pub(crate) ask: Vec<Rule>,
     /// Forbid calls: `TOOL ["PATTERN"] [agent=NAME]`
     #[arg(long, value_name = "RULE", value_parser = rule::deny)]
     pub(crate) deny: Vec<Rule>,
@@ -353,6 +392,6 @@ impl From<Mode> for PolicyMode {
 impl Bounds {
     pub(crate) fn rules(&self) -> Vec<Rule> {
         debug_assert!(self.deny.iter().all(|rule| rule.kind == RuleKind::Deny));
-        self.allow.iter().chain(&self.deny).cloned().collect()
+        self.allow.iter().chain(&self.ask).chain(&self.deny).cloned().collect()
     }
 }

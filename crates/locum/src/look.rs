@@ -32,6 +32,7 @@ use locum_runtime::driver;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
+use crate::extract;
 use crate::flags::Look;
 use crate::{address, data, print, reach};
 
@@ -143,7 +144,7 @@ impl Sight {
         }
         let mut written = self.records.written().map_err(|error| Complaint::journal(&error))?;
         written.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
-        for (key, _) in written {
+        for (key, _) in written.into_iter().filter(|(key, _)| !extract::is_extract(key)) {
             if let Ok(session) = damage_apart(driver::look(&self.records, &key))? {
                 return Ok((key, session));
             }

@@ -19,7 +19,9 @@ mod demo;
 mod doctor;
 mod endpoint;
 mod equip;
+mod extract;
 mod flags;
+mod kept;
 mod librarian;
 mod library;
 mod login;
@@ -114,7 +116,10 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
         Command::Demo(demo) => demo::demo(demo, flags.data.as_deref(), flags.plain),
-        Command::Rules(rules) => rules::obey(rules, flags.config.as_deref()),
+        Command::Rules(rules) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            rules::obey(rules, &Places { data, config })
+        }
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

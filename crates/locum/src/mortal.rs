@@ -14,8 +14,15 @@ use locum_kernel::{Entry, Seq};
 
 const VARIABLE: &str = "LOCUM_DIE_AT";
 
-/// Long enough for a tool to start that should not.
+/// Long enough for a tool of a script to start that should not. A real command takes longer, and
+/// `LOCUM_DIE_MOMENT_MS` says how long.
 const MOMENT: Duration = Duration::from_millis(15);
+const LONGER: &str = "LOCUM_DIE_MOMENT_MS";
+
+fn moment() -> Duration {
+    let said = std::env::var(LONGER).ok().and_then(|text| text.parse().ok());
+    said.map_or(MOMENT, Duration::from_millis)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
@@ -69,8 +76,9 @@ impl<J: Journal> Journal for Mortal<J> {
                 // Dropped, it would say that the writer is gone; nobody must hear anything.
                 std::mem::forget(done);
                 if number == at {
-                    let die = || {
-                        thread::sleep(MOMENT);
+                    let moment = moment();
+                    let die = move || {
+                        thread::sleep(moment);
                         std::process::abort();
                     };
                     thread::spawn(die);

@@ -42,7 +42,7 @@ fn doubt(rule: &Rule, tools: &[ToolSpec]) -> Option<String> {
     let flag = match rule.kind {
         RuleKind::Allow => "--allow",
         RuleKind::Deny => "--deny",
-        RuleKind::Ask => "ask",
+        RuleKind::Ask => "--ask",
     };
     let name = &rule.tool;
     if name.contains(['*', '?']) || DELEGATION.contains(&name.as_str()) {

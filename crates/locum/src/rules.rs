@@ -1,7 +1,7 @@
-//! `locum rules test`: what a command would really run, which rule speaks about each part of it,
-//! and what the judge would say. Nothing is run.
+//! `locum rules`: those that hold (`list`), and `test`: what a command would really run, which rule
+//! speaks about each part of it, and what the judge would say. Nothing is run.
 
-use std::path::Path;
+mod list;
 
 use locum_kernel::{Explanation, PolicyMode, Question, RuleKind, explain};
 use locum_runtime::rules::{USUAL, arguments, usual};
@@ -9,24 +9,27 @@ use locum_runtime::subjects::subjects;
 use serde_json::json;
 
 use crate::complaint::Complaint;
-use crate::config;
 use crate::flags::{Rules, RulesAct, RulesTest};
 use crate::look::text::clean;
 use crate::print;
+use crate::run::Places;
 
 /// It would not run without a person.
 const NOT_FREE: u8 = 3;
 
-pub(crate) fn obey(rules: &Rules, config: Option<&Path>) -> Result<u8, Complaint> {
+pub(crate) fn obey(rules: &Rules, places: &Places<'_>) -> Result<u8, Complaint> {
     match &rules.act {
-        RulesAct::Test(test) => try_out(test, config),
+        RulesAct::Test(test) => try_out(test, places),
+        RulesAct::List(it) => list::list(it, places),
+        RulesAct::Forget(it) => list::forget(it, places),
+        RulesAct::Check(it) => list::check(it, places),
     }
 }
 
-/// With the rules of the configuration and those that are given.
-fn try_out(test: &RulesTest, config: Option<&Path>) -> Result<u8, Complaint> {
+/// With the rules that hold here and those that are given.
+fn try_out(test: &RulesTest, places: &Places<'_>) -> Result<u8, Complaint> {
     let tool = usual(&test.tool).ok_or_else(|| Complaint::no_such_tool(&test.tool, USUAL))?;
-    let mut rules = config::read(config)?.rules;
+    let mut rules = list::in_force(places, None)?;
     rules.extend(test.rules());
     let mode = test.mode.map_or(PolicyMode::Ask, Into::into);
     let arguments = arguments(&tool, &test.subject);

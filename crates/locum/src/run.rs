@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_journal::Journal;
-use locum_kernel::{Config, Input, ModelSpec, State, Urgency};
+use locum_kernel::{Config, Grant, Input, ModelSpec, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
@@ -17,6 +17,7 @@ use locum_runtime::library::Library;
 use locum_runtime::line::{Body, Line, RunResult, Status};
 use locum_runtime::live::Reader;
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
@@ -24,8 +25,9 @@ use crate::config;
 use crate::data;
 use crate::demo;
 use crate::equip::{Equipped, equip};
+use crate::extract::{self, Extract};
 use crate::flags::{Approvals, Run};
-use crate::librarian::Librarian;
+use crate::kept;
 use crate::look::Sight;
 use crate::look::text::{clean, quote};
 use crate::model::Chosen;
@@ -43,11 +45,25 @@ pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, C
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
-    let last = tasks.block_on(exchange(flags, places, plain));
+    let ended = tasks.block_on(exchange(flags, places, plain));
+    let verdict = ended.and_then(|(last, extract)| {
+        let verdict = conclude(flags, &last)?;
+        // Whoever asked has the answer by now.
+        tasks.block_on(async {
+            if let Some(extract) = extract {
+                extract.run().await;
+            }
+        });
+        verdict
+    });
     // A search that nobody waits for any more cannot be stopped; nor need it be waited for.
     tasks.shutdown_background();
-    let last = last?;
-    let Body::RunResult(result) = &last.body else { return Ok(0) };
+    verdict
+}
+
+/// Writes the answer where it is wanted, and says how it went.
+fn conclude(flags: &Run, last: &Line) -> Result<Result<u8, Complaint>, Complaint> {
+    let Body::RunResult(result) = &last.body else { return Ok(Ok(0)) };
     if let Some(file) = &flags.output {
         let failed = |error| Complaint::output(file, &last.session, &error);
         // Whoever wanted a form wants nothing around it.
@@ -57,7 +73,7 @@ pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, C
         };
         fs::write(file, text).map_err(failed)?;
     }
-    verdict(result, &last.session, flags.approvals.unwrap_or_else(approvals_here))
+    Ok(verdict(result, &last.session, flags.approvals.unwrap_or_else(approvals_here)))
 }
 
 /// A run may cost money: that its result can be written nowhere is better known before.
@@ -77,7 +93,10 @@ pub(crate) struct Places<'a> {
     pub(crate) config: Option<&'a Path>,
 }
 
-async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line, Complaint> {
+/// The last line, and what is to be remembered of it all.
+type Ended = (Line, Option<Extract>);
+
+async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock = rehearsal::clock();
     let settings = Arc::new(settings(flags, places)?);
@@ -89,16 +108,14 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let mut driver = open.map_err(|error| Complaint::driver(&error))?;
     let root = workspace(flags, driver.session().workspace())?;
     driver.set_cwd(root.display().to_string());
+    let kept = kept::here(&folder, driver.session(), &root)?;
     if flags.resume.is_some() || flags.again {
         check_resumable(&driver, &key, text.is_some())?;
     }
-
-    let named = flags.model.as_deref().map(found_again);
-    let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
-    let named = named.or_else(before);
+    let named = model_named(flags, &driver);
     let place = workshop::place(&key, &root, &folder, places.config);
     let Equipped { chosen, tools, servers, librarian, from } =
-        equip(flags, named.as_deref(), &settings, place, &clock).await?;
+        equip(flags, named.as_deref(), &settings, place.clone(), &clock).await?;
     let Chosen { model, provider, script, specs, .. } = chosen;
     let text = root::first_words(from.as_ref(), text);
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
@@ -115,6 +132,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
         bounds: &flags.bounds,
         limits: settings.limits,
         rules: &settings.rules,
+        kept: &kept,
         specs,
         schema,
         script: script.as_ref(),
@@ -123,28 +141,36 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Line,
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
     warn(&config);
-    let cwd = root.display().to_string();
-    let source = Source { reader: driver.subscribe(), journal, session: key.clone(), cwd };
+    let (reader, cwd) = (driver.subscribe(), config.workspace.clone());
+    let source = Source { reader, journal, session: key.clone(), cwd };
     let printed = print::start(style(flags.json, plain, approvals), source)?;
     driver.set_library(Arc::clone(&librarian) as Arc<dyn Library>);
+    let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
     workshop::attach(servers.as_ref(), driver.handle(), approvals, &tools);
     let hands = Hands { provider, tools };
+    let is_wanted = settings.extract && script.is_none_or(|it| it.plays(extract::NAME));
+    let extract = is_wanted.then(|| Extract::new(&world, since, &config, &hands, place));
     let desk = Desk { world, session: key, handle: driver.handle() };
     // Only for whoever reads it: what is sent is kept until every reader has had it.
     let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
-    let crowd = Crowd { config, tools: Arc::clone(&hands.tools), librarian };
+    let keeper = keep(driver.grants(), &folder, &config);
+    let crowd = Crowd { config: config.clone(), tools: Arc::clone(&hands.tools), librarian };
     let people = listen(driver.handle(), lines, approvals, crowd);
     let mut door = door(&folder);
     let visitors = receive(door.as_mut(), desk);
-    let last = drive(&mut driver, &hands, approvals, people, visitors).await;
+    let around = join(people, visitors, keeper);
+    let last = drive(&mut driver, &hands, approvals, around).await;
+    kept::keep(&folder, driver.session());
     // With the driver goes its feed, and the printer ends when it has printed everything.
     driver.release().await;
     if let Some(door) = door {
         door.close().await;
     }
     wait_for_readers(printed, &last).await?;
-    last
+    let last = last?;
+    let is_ok = matches!(&last.body, Body::RunResult(it) if it.status == Status::Ok);
+    Ok((last, extract.filter(|_| is_ok)))
 }
 
 /// Whoever reads slowly gets everything, unless somebody wants this process gone: a pipe that
@@ -236,8 +262,7 @@ async fn drive(
     driver: &mut Driver,
     hands: &Hands,
     approvals: Approvals,
-    people: impl Future<Output = Infallible>,
-    visitors: impl Future<Output = Infallible>,
+    around: impl Future<Output = Infallible>,
 ) -> Result<Line, Complaint> {
     let until = match approvals {
         Approvals::Deny => Until::Rest,
@@ -251,8 +276,7 @@ async fn drive(
         ended = driver.run(hands, until) => {
             return ended.map_err(|error| Complaint::driver(&error));
         }
-        never = people => match never {},
-        never = visitors => match never {},
+        never = around => match never {},
     };
     let stopped = driver.stop(signal.exit_code()).await;
     stopped.map_err(|error| Complaint::driver(&error))
@@ -272,6 +296,28 @@ async fn listen(
         (Approvals::Itself, Some(lines)) => demo::answer_all(handle, lines).await,
         (Approvals::Itself | Approvals::Deny | Approvals::Park, _) => Ok(()),
     };
+    std::future::pending().await
+}
+
+/// Everything that goes on beside the session until it ends.
+async fn join(
+    people: impl Future<Output = Infallible>,
+    visitors: impl Future<Output = Infallible>,
+    keeper: impl Future<Output = Infallible>,
+) -> Infallible {
+    tokio::select! {
+        never = people => never,
+        never = visitors => never,
+        never = keeper => never,
+    }
+}
+
+/// Keeps what is allowed for the project as soon as it is safe.
+async fn keep(mut grants: UnboundedReceiver<Grant>, folder: &Path, config: &Config) -> Infallible {
+    while let Some(grant) = grants.recv().await {
+        let workspace = Path::new(&config.workspace);
+        kept::keep_one(folder, workspace, &config.session, &config.tools, &grant);
+    }
     std::future::pending().await
 }
 
@@ -302,6 +348,13 @@ fn style(json: bool, plain: bool, approvals: Approvals) -> Style {
         (false, true) => Style::Plain { hints: approvals == Approvals::Ask },
         (false, false) => Style::Tree,
     }
+}
+
+/// The model that is named, or the one the session had before.
+fn model_named(flags: &Run, driver: &Driver) -> Option<String> {
+    let named = flags.model.as_deref().map(found_again);
+    let before = || Some(driver.teller().model().to_owned()).filter(|model| !model.is_empty());
+    named.or_else(before)
 }
 
 /// A script is found again from whatever folder the session is resumed in.

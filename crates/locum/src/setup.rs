@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::config::Limits;
 use crate::flags::{Approvals, Bounds};
+use crate::kept::Kept;
 
 const MAIN: &str = "main";
 
@@ -38,6 +39,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) limits: Limits,
     /// What the configuration allows and forbids.
     pub(crate) rules: &'a [Rule],
+    /// What is kept for this folder.
+    pub(crate) kept: &'a Kept,
     /// What is known of the models.
     pub(crate) specs: BTreeMap<String, ModelSpec>,
     /// What the root's final words must be.
@@ -96,11 +99,17 @@ impl Setup<'_> {
         self.bounds.mode.map_or(before, Into::into)
     }
 
-    /// A restart never lifts a rule: new ones come beside those there were.
+    /// A restart never lifts a rule, except one that a person took back: new ones come beside
+    /// those there were.
     fn rules(&self) -> Vec<Rule> {
+        let tools = self.tools.specs();
+        let lifted = self.kept.lifted(&tools);
         let mut rules = self.before.map(|before| before.rules().to_vec()).unwrap_or_default();
-        let own = HARMLESS.iter().filter_map(|text| rules::parse(text).ok());
-        for rule in own.chain(self.rules.iter().cloned()).chain(self.bounds.rules()) {
+        rules.retain(|rule| !lifted.contains(&rule));
+        let kept = self.kept.in_force(Some(&tools));
+        let kept = kept.into_iter().map(|(rule, _)| rule.clone());
+        let own = built_in().chain(self.rules.iter().cloned());
+        for rule in own.chain(kept).chain(self.bounds.rules()) {
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
@@ -149,6 +158,11 @@ const HARMLESS: [&str; 4] = [
     "allow process \"wait\"",
     "allow process \"kill\"",
 ];
+
+/// Rules that every session has.
+pub(crate) fn built_in() -> impl Iterator<Item = Rule> {
+    HARMLESS.iter().filter_map(|text| rules::parse(text).ok())
+}
 
 /// Model calls main may make in one exchange when no flag says otherwise. Far more than an agent
 /// below it: nobody may be there to say "go on", and whoever is watches main.

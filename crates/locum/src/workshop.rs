@@ -2,8 +2,6 @@
 //! memory, and what MCP servers offer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +13,7 @@ use locum_runtime::driver::Handle;
 use locum_runtime::schema::{BuiltIn, Describe};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
-use locum_tools::{Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web};
+use locum_tools::{Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment};
 
 use crate::complaint::Complaint;
 use crate::config::{self, set};
@@ -115,14 +113,6 @@ fn read_servers(
         return Err(Complaint::servers(&all.join("\n")));
     }
     Ok(read.servers)
-}
-
-/// What of the environment can be written down as text.
-pub(crate) fn environment() -> BTreeMap<String, String> {
-    let text = |(name, value): (OsString, OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    env::vars_os().filter_map(text).collect()
 }
 
 /// What models are told of tools and of the project, and where they find pictures.

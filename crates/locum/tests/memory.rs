@@ -160,3 +160,57 @@ fn a_page_is_exported_and_imported_later() {
     let notes = folder.notes(&["export", "--scope", "user"]);
     assert_eq!(words(&notes, "text"), ["uno", "two\n## m1\nis no heading"]);
 }
+
+/// Off unless it is wanted; then after the answer, in a session of its own, never a secret.
+#[test]
+fn what_is_worth_keeping_is_kept_after_the_answer() {
+    let folder = Folder::new("memory-extract");
+    let script = r#"
+agents:
+  main:
+    - {say: "It is built with make now.", repeat: true}
+  memory:
+    - calls:
+        - memory_save: {text: "The project is built with make"}
+        - memory_save: {text: "The key is sk-abcdefghijklmnopqrstuvwxyz123456"}
+        - memory_save: {text: "Everybody likes make", scope: user}
+        - memory_search: {query: make}
+    - {say: "{{user}}"}
+    - error: {status: 400}
+"#;
+    let model = folder.script("script.yaml", script);
+    let run = |more: &[&str]| {
+        folder.output(&[&["run", "Use make please", "-m", &model, "-s", "it"], more].concat())
+    };
+    assert_eq!(run(&[]).status.code(), Some(0));
+    assert_eq!(folder.notes(&["list"]), Value::Array(vec![]));
+    fs::create_dir_all(folder.0.join("locum")).unwrap();
+    folder.write("locum/config.toml", "memory.extract = true\n");
+    let output = run(&["--json", "-o", "answer.txt"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = support::lines(&output);
+    assert_eq!(told.last().unwrap()["type"], "run.result");
+    assert!(told.iter().all(|line| line["session"] == "it"), "nothing of it is told");
+    assert_eq!(folder.read("answer.txt"), "It is built with make now.");
+    let notes = folder.notes(&["list"]);
+    assert_eq!(words(&notes, "text"), ["The project is built with make"]);
+    let from = &folder.notes(&["show", "m1"])["provenance"];
+    let from = if from.is_null() { &notes[0] } else { from };
+    assert!(from.to_string().contains("\"it\""), "{from}");
+    assert!(from.to_string().contains("\"memory\""), "{from}");
+
+    let lines = folder.text(&["sessions", "export", "it.memory"]);
+    let heard = "<person>\\nUse make please\\n</person>\\n<assistant>\\nIt is built with make now.";
+    assert!(lines.contains(heard), "{lines}");
+    assert!(lines.contains("it seems to hold an API key"), "{lines}");
+    assert!(lines.contains("denied by rule: deny memory_save"), "{lines}");
+    assert!(lines.contains("Tool not found: memory_search"), "{lines}");
+    let cost = folder.text(&["cost", "--json"]);
+    assert!(cost.contains("memory"), "{cost}");
+    // Nobody means it who names no session, and nobody hears that it failed.
+    let again = folder.output(&["run", "-c", "And again"]);
+    assert_eq!((again.status.code(), stderr(&again)), (Some(0), ""));
+    let lines = folder.text(&["sessions", "export", "it.memory"]);
+    assert!(lines.contains("And again") && lines.contains("\"type\":\"error\""), "{lines}");
+    assert_eq!(words(&folder.notes(&["list"]), "id"), ["m1"]);
+}

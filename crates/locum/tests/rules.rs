@@ -118,9 +118,14 @@ fn the_same_call_again_and_again_is_stopped() {
     let script = "tools: {exec: {class: exec, says: no, fails: true, log: effects.log}}\n\
                   agents: {main: [{calls: [{exec: {command: make}}], repeat: true}]}";
     let model = folder.script("script.yaml", script);
-    let run =
-        ["run", "go", "-m", &model, "--mode", "auto", "--approvals", "deny", "--max-turns", "6"];
+    let run = ["run", "go", "-m", &model, "--mode", "auto", "--approvals", "deny"];
     let output = folder.output(&run);
-    assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(ran(&folder), ["make", "make"]);
+    // Denied by a rule it is the same loop, though nothing ever runs.
+    let output = folder.output(&[&run[..], &["--deny", "exec", "--json"]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let turns = support::lines(&output).iter().filter(|it| it["type"] == "turn.finished").count();
+    assert_eq!(turns, 5);
+    assert_eq!(ran(&folder).len(), 2);
 }

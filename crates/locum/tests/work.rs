@@ -123,6 +123,59 @@ agents:
     assert!(!folder.0.join("new.txt").exists() && !folder.0.join("deep").exists());
 }
 
+/// A hard link is the file itself, so a secret is refused by what it is, whatever its name here;
+/// other files with two names are read, because stores of packages are made of them.
+#[test]
+fn secrets_are_not_read_through_hard_links() {
+    let folder = Folder::new("links");
+    let put = |name: &str, text: &str| {
+        let path = folder.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let secrets = [
+        ("home/.ssh/id_ed25519", "l-ssh"),
+        ("home/.aws/credentials", "l-aws"),
+        ("home/.netrc", "l-netrc"),
+        ("locum/config.toml", "l-config"),
+        ("locum/keys/any", "l-key"),
+        ("data/logins/server", "l-data"),
+    ];
+    let mut names = Vec::new();
+    for (name, link) in secrets {
+        let path = put(name, "# hush\n");
+        fs::create_dir_all(folder.0.join("work")).unwrap();
+        fs::hard_link(path, folder.0.join("work").join(link)).unwrap();
+        names.push(link);
+    }
+    fs::hard_link(put("store/package", "# hush\n"), folder.0.join("work/package")).unwrap();
+    match fs::hard_link("/etc/shadow", folder.0.join("work/l-shadow")) {
+        Ok(()) => names.push("l-shadow"),
+        Err(error) => eprintln!("SKIPPED: no hard link to /etc/shadow can be made here: {error}"),
+    }
+    let mut calls: Vec<Value> =
+        names.iter().map(|link| json!({ "read": { "path": link } })).collect();
+    calls.push(json!({ "read": { "path": "package" } }));
+    calls.push(json!({ "grep": { "pattern": "hush" } }));
+    let script = json!({ "agents": { "main": [{ "calls": calls }, { "say": "done" }] } });
+    let model = folder.script("script.yaml", &script.to_string());
+    let work = folder.0.join("work");
+    let mut command =
+        folder.locum(&["run", "go", "-m", &model, "-C", work.to_str().unwrap(), "--json"]);
+    command.env("HOME", folder.0.join("home"));
+    let output = support::output_of(command);
+    let told = support::lines(&output);
+    let said = results(&told, "main");
+    assert_eq!(said.len(), names.len() + 2, "{said:?}");
+    for (link, text) in names.iter().zip(&said) {
+        assert_eq!(*text, format!("{link} is protected: these tools do not read it"));
+    }
+    assert!(said[names.len()].contains("hush"), "{said:?}");
+    let found = said[names.len() + 1];
+    assert!(found.contains("package") && !found.contains("l-"), "{found}");
+}
+
 #[test]
 fn files_commands_and_what_they_leave() {
     let folder = Folder::new("work");

@@ -1,7 +1,7 @@
 //! What people say to an ask, whatever surface they say it on, as the verdict it means. A word
 //! that does not fit the kind of ask is passed on as it is: the kernel refuses it and says why.
 
-use locum_kernel::{Allow, AskKind, Scope, Verdict};
+use locum_kernel::{Allow, AskKind, Digest, Scope, Verdict};
 use serde_json::Value;
 
 /// Yes: run it, go on, or pay what is needed.
@@ -13,6 +13,15 @@ pub fn allow(kind: &AskKind, scope: Scope, arguments: Option<Value>) -> Verdict 
         AskKind::Approval(_) | AskKind::Question { .. } => {
             Verdict::Allow(Allow { scope, arguments, ..Allow::default() })
         }
+    }
+}
+
+/// What whoever answers has seen: an allow is for exactly that.
+#[must_use]
+pub fn seen(kind: &AskKind) -> Option<Digest> {
+    match kind {
+        AskKind::Approval(approval) => Some(approval.digest.clone()),
+        AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => None,
     }
 }
 

@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use locum_journal::{Journal, When};
 use locum_kernel::{
-    AgentId, Ask, AskTo, Effect, Entry, Event, Input, Refusal, Seq, Session, Time, Unfoldable,
-    VERSION, View, deadline, owed, step, view,
+    AgentId, Ask, AskTo, Effect, Entry, Event, Grant, Input, Refusal, Seq, Session, Time,
+    Unfoldable, VERSION, View, deadline, owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -111,6 +111,8 @@ impl Handle {
 struct Unsafe {
     last: Seq,
     lines: Vec<Line>,
+    /// What it allowed for longer than once.
+    grants: Vec<Grant>,
     /// What posts are told when it is.
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
 }
@@ -169,6 +171,8 @@ pub struct Driver {
     sync: mpsc::UnboundedSender<Synced>,
     /// Entries since the last snapshot.
     entries: u32,
+    /// Who keeps what is allowed for the project.
+    keeper: Option<mpsc::UnboundedSender<Grant>>,
 }
 
 /// Decisions that may be under way to the disk at once. A loop of reads is let run this far ahead
@@ -215,6 +219,15 @@ impl Driver {
         let mut reader = self.feed.subscribe();
         reader.caught_up(self.teller.told());
         reader
+    }
+
+    /// What is allowed from here on for longer than once, each told when it is safe. Whoever keeps
+    /// it for later also looks at what the session was granted before: this process may be the
+    /// second, and the first may have died between the grant and its keeping.
+    pub fn grants(&mut self) -> mpsc::UnboundedReceiver<Grant> {
+        let (keeper, grants) = mpsc::unbounded_channel();
+        self.keeper = Some(keeper);
+        grants
     }
 
     /// Decides at once. What is refused changes nothing; what is only too late is no error.
@@ -363,16 +376,20 @@ impl Driver {
             return Ok(None);
         }
         let first = Seq(before.0 + 1);
+        let mut grants = Vec::new();
         for event in &events {
             if let Event::Ended { agent, .. } = event {
                 self.ended.push(*agent);
+            }
+            if let Event::Granted { grant } = event {
+                grants.push(grant.clone());
             }
         }
         let entry = Entry { v: VERSION, seq: first, at, events };
         let lines = self.teller.tell(&self.session, &entry);
         let last = self.session.seq();
         let when = if self.is_waited_for(first) { When::Now } else { when };
-        self.unsafe_yet.push_back(Unsafe { last, lines, answers: Vec::new() });
+        self.unsafe_yet.push_back(Unsafe { last, lines, grants, answers: Vec::new() });
         let word = Word { sync: self.sync.clone(), session: self.key.clone(), given: None };
         let done = Box::new(move |result| word.give(result));
         self.world.journal.submit_then(&self.key, before, &entry, when, done);
@@ -395,6 +412,10 @@ impl Driver {
         let Some(decision) = self.unsafe_yet.pop_front() else { return Ok(()) };
         self.safe = decision.last;
         self.feed.lines(decision.lines, decision.last);
+        if let Some(keeper) = &self.keeper {
+            // Whoever keeps them may have gone.
+            decision.grants.into_iter().for_each(|grant| drop(keeper.send(grant)));
+        }
         for (ack, answer) in decision.answers {
             // Whoever asked may have gone.
             let _ = ack.send(answer);

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::layers::{self, Plan};
 use crate::seatbelt;
 use crate::spec::{Room, Rules, Spec, WALL};
-use crate::standin::Hold;
+use crate::standin::{self, Hold};
 use crate::survey::{Builder, Survey};
 use crate::walls::{Enclosed, NoWalls, Walls};
 
@@ -26,6 +26,7 @@ pub fn enclose(
         return Err(NoWalls::Nothing);
     }
     let builder = survey.builder()?;
+    let _alone = standin::alone();
     let plan = layers::plan(walls)?;
     let env = environment::pass(std::env::vars_os(), &walls.granted);
     let (argv, hold) = match builder {

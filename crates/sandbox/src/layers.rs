@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::standin::Want;
+use crate::standin::{self, Want};
 use crate::walls::{Guard, Keep, NoWalls, StandIn, Walls, Writes};
 
 /// Links that lead to links; the kernel gives up at the same depth.
@@ -164,6 +164,10 @@ fn follow(path: &Path, roots: &[PathBuf], draft: &mut Draft) -> Result<End, NoWa
             Some(Component::Normal(name)) => at.push(name),
         }
         let kind = match fs::symlink_metadata(&at) {
+            // It is there only for as long as somebody else's command runs.
+            Ok(data) if standin::is_one(&data) => {
+                return Ok(End::Absent { first: at, last: queue.is_empty() });
+            }
             Ok(data) => data.file_type(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(End::Absent { first: at, last: queue.is_empty() });

@@ -8,6 +8,7 @@
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::walls::{NoWalls, StandIn};
@@ -18,6 +19,18 @@ const TRIES: u32 = 100;
 /// One second into 1970: no file of anybody's is from then.
 fn mark() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1)
+}
+
+/// Whether this is a stand-in of somebody: to whoever plans, nothing is there.
+pub(crate) fn is_one(data: &fs::Metadata) -> bool {
+    data.modified().is_ok_and(|at| at == mark())
+}
+
+/// Who plans and takes does so alone: a stand-in that is just being made has no date yet, and would
+/// be taken for something real.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static PLANNING: Mutex<()> = Mutex::new(());
+    PLANNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A stand-in that a plan asks for.
@@ -147,6 +160,9 @@ mod tests {
     use std::path::PathBuf;
 
     use super::{Hold, StandIn, Want};
+    use crate::guards::repository;
+    use crate::layers;
+    use crate::walls::Walls;
 
     fn place(name: &str) -> PathBuf {
         let base = std::env::temp_dir().join(format!("locum-standin-{}", std::process::id()));
@@ -183,6 +199,26 @@ mod tests {
             drop(Hold::take(&wants).expect("held"));
             assert!(!path.exists(), "{name}");
         }
+    }
+
+    /// Whoever plans while another's command runs must not take its stand-ins for real places:
+    /// they go with that command, and nobody would hold them.
+    #[test]
+    fn a_plan_beside_a_running_command_wants_the_same() {
+        let workspace = place("beside");
+        fs::create_dir_all(&workspace).expect("made");
+        let mut walls = Walls::around(&workspace);
+        walls.guards = repository(&workspace);
+        let plan = || layers::plan(&walls).expect("a plan").wants;
+        let wants = plan();
+        assert!(!wants.is_empty());
+        let first = Hold::take(&wants).expect("held");
+        assert_eq!(plan(), wants);
+        let second = Hold::take(&plan()).expect("held");
+        drop(first);
+        assert!(wants.iter().all(|want| want.path.exists()));
+        drop(second);
+        assert!(wants.iter().all(|want| !want.path.exists()));
     }
 
     #[test]

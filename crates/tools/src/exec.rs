@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use locum_kernel::{AgentId, Class, Deed, Errand, Output, ToolSpec};
@@ -14,9 +14,10 @@ use locum_process::{
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
-use locum_sandbox::{Enclosed, Hold, Network, Survey, Terminal, Walls, Writes};
+use locum_sandbox::{Enclosed, Hold, Network, Terminal, Walls, Writes};
 
 use crate::files::cut;
+use crate::place::survey;
 use crate::process;
 use crate::{Place, is_set, number, text};
 
@@ -38,7 +39,6 @@ pub struct Exec(Arc<Room>);
 pub(crate) struct Room {
     place: Place,
     pub(crate) processes: Processes,
-    survey: OnceLock<Survey>,
     /// Why there are no walls on this machine; a person is asked for every command then.
     bare: Option<String>,
     /// Commands that went to the background and whose end nobody has been told yet.
@@ -55,19 +55,18 @@ struct Background {
 impl Exec {
     #[must_use]
     pub fn new(place: Place) -> Exec {
-        let survey = OnceLock::new();
         let note = note(&place);
         let bare = if has_walls(&note) {
             None
         } else {
-            let found = survey.get_or_init(take).builder().err().map(|why| why.to_string());
+            let found = survey().builder().err().map(|why| why.to_string());
             if found.is_none() {
                 remember(&note);
             }
             found
         };
         let processes = Processes::new(Keeper::of_this_program(KEEP));
-        Exec(Arc::new(Room { place, processes, survey, bare, background: Mutex::default() }))
+        Exec(Arc::new(Room { place, processes, bare, background: Mutex::default() }))
     }
 
     /// Why commands run without walls here, if they do.
@@ -75,11 +74,6 @@ impl Exec {
     pub fn bare(&self) -> Option<&str> {
         self.0.bare.as_deref()
     }
-}
-
-fn take() -> Survey {
-    // Once in its way this is the program that runs, whatever is at its path by now.
-    Survey::take(Path::new("/proc/self/exe"))
 }
 
 /// Where that is written: with the user's caches, because it is the same for all data folders.
@@ -184,8 +178,7 @@ impl Room {
             let env = locum_sandbox::environment(&walls.granted);
             Enclosed { argv, env, hold: Hold::default() }
         } else {
-            let survey = self.survey.get_or_init(take);
-            let enclosed = locum_sandbox::enclose(&walls, survey, &argv, &cwd);
+            let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
             enclosed.map_err(|why| format!("not run: {why}"))?
         };
         let io = if tty { Io::Terminal { rows: ROWS, cols: COLS } } else { Io::Pipes };

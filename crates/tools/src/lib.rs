@@ -16,7 +16,7 @@ mod web;
 
 pub use exec::{Exec, KEEP};
 pub use files::Files;
-pub use place::Place;
+pub use place::{Place, environment};
 pub use recall::Recall;
 pub use servers::{Servers, Trouble};
 pub use shelf::Shelf;

@@ -1,9 +1,13 @@
 //! Where the tools of one session work, and what is kept from them.
 
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use locum_files::{Access, Bar, Error, Roots};
-use locum_sandbox::{Guard, Keep, StandIn, credentials, repository};
+use locum_sandbox::{Guard, Keep, StandIn, Survey, credentials, repository};
 
 /// One session's place in the world.
 #[derive(Clone, Debug)]
@@ -39,6 +43,10 @@ impl Place {
         for path in self.hidden() {
             roots = roots.protect(path, Bar::Everything);
         }
+        // By any name: a hard link is the file itself, and no path in here tells.
+        for path in self.secrets() {
+            roots = roots.protect(&path, Bar::Everything);
+        }
         for name in DEFINITIONS {
             roots = roots.protect(Path::new(name), Bar::Writing);
         }
@@ -63,6 +71,13 @@ impl Place {
         hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
     }
 
+    /// Where keys and passwords are kept, unless the work is in there.
+    fn secrets(&self) -> impl Iterator<Item = PathBuf> {
+        let own = self.home.iter().flat_map(|home| credentials(home)).map(|guard| guard.path);
+        let all = own.chain(MACHINE.map(PathBuf::from));
+        all.filter(|path| !self.workspace.starts_with(path))
+    }
+
     /// Keys may lie beside the configuration, so its folder is hidden, unless the work is in there.
     fn hidden(&self) -> impl Iterator<Item = &Path> {
         let apart = |folder: &&Path| !self.workspace.starts_with(folder);
@@ -74,6 +89,26 @@ impl Place {
 
 /// Each is held open for as long as the session is.
 const READABLE_MAX: usize = 256;
+/// What walls this machine can build, tried once for all who need to know: it takes longer than a
+/// start, and is the same for every command and every server.
+pub(crate) fn survey() -> &'static Survey {
+    static SURVEY: OnceLock<Survey> = OnceLock::new();
+    // Once in its way this is the program that runs, whatever is at its path by now.
+    SURVEY.get_or_init(|| Survey::take(Path::new("/proc/self/exe")))
+}
+
+/// What of the environment can be written down as text.
+#[must_use]
+pub fn environment() -> BTreeMap<String, String> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    env::vars_os().filter_map(text).collect()
+}
+
+/// What only the machine itself keeps.
+const MACHINE: [&str; 5] =
+    ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"];
 
 /// What agents are made of. An agent that could write here would write itself.
 const DEFINITIONS: [&str; 4] = [".locum", ".claude", ".agents", ".goose"];

@@ -345,6 +345,7 @@ pub(super) fn resume(session: &mut Session, id: AgentId) {
     match why {
         Pause::Limit(breach) => match breach.limit {
             Limit::Turns => agent.turns_used = 0,
+            Limit::Denials => agent.repeat = Repeat::default(),
             Limit::Tokens | Limit::Time => ledger::renew(session, breach.of),
             Limit::Money => {}
         },

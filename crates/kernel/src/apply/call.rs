@@ -110,8 +110,19 @@ fn repeat(agent: &mut Agent, call: CallId) {
     if agent.repeat.digest == digest {
         agent.repeat.times = agent.repeat.times.saturating_add(1);
     } else {
-        agent.repeat = Repeat { digest, times: 1, lifted: false };
+        agent.repeat = Repeat { digest, times: 1, ..Repeat::default() };
     }
+    agent.repeat.denied = 0;
+}
+
+/// Counts how often in a row this call was denied: to be told no is no reason to stop counting.
+fn denied_again(agent: &mut Agent, call: CallId) {
+    let Some(call) = agent.call(call) else { return };
+    let digest = Some(Digest::of_call(&call.name, &call.arguments));
+    if agent.repeat.digest != digest {
+        agent.repeat = Repeat { digest, ..Repeat::default() };
+    }
+    agent.repeat.denied = agent.repeat.denied.saturating_add(1);
 }
 
 pub(super) fn start(session: &mut Session, id: AgentId, call: CallId, idempotent: bool) {
@@ -149,8 +160,10 @@ pub(super) fn give_back(
     }
     wonder::returned(session, id, call);
     let agent = &mut session[id];
+    if output.denied {
+        denied_again(agent, call);
     // To delegate or to wait is to do something else in between.
-    if agent.call(call).is_some_and(|call| Tool::named(&call.name).is_some()) {
+    } else if agent.call(call).is_some_and(|call| Tool::named(&call.name).is_some()) {
         agent.repeat = Repeat::default();
     }
     agent.tally.denied += u32::from(output.denied);

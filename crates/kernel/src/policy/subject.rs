@@ -13,7 +13,10 @@ use crate::{Class, Subjects};
 pub(crate) struct Heard {
     class: Class,
     /// The subject argument as it was written.
-    whole: String,
+    pub(super) whole: String,
+    /// Other arguments change what the line comes to: where it runs, with what around it. Then
+    /// whoever knows the line alone does not know the call.
+    beside: bool,
     pub(super) parts: Vec<String>,
     /// The text can hold more than it seems to: a pattern says nothing certain about it.
     pub(super) opaque: Option<String>,
@@ -40,7 +43,8 @@ impl Heard {
             }
         };
         let parts = parts.iter().map(|part| plain(part, class)).collect();
-        Heard { class, whole, parts, opaque }
+        let beside = class == Class::Exec && key.is_some_and(|key| says_more(arguments, key));
+        Heard { class, whole, beside, parts, opaque }
     }
 
     /// For a deny or an ask: any part, in any spelling. Where it cannot be sure it is `Maybe`.
@@ -70,7 +74,7 @@ impl Heard {
     pub(super) fn is_admitted(&self, patterns: &[&str]) -> bool {
         // A star of the shell is not the star of a rule.
         let exactly = |pattern: &&str| *pattern == self.whole && !pattern.contains(['*', '?']);
-        if patterns.iter().any(exactly) {
+        if !self.beside && patterns.iter().any(exactly) {
             return true;
         }
         let admitted = |part: &String| patterns.iter().any(|it| self.admits(it, part));
@@ -88,6 +92,19 @@ impl Heard {
             }
         }
     }
+}
+
+/// How long a command may take and whether it is waited for changes nothing about what it does;
+/// a folder, an environment, a shell, the network do.
+fn says_more(arguments: &Value, key: &str) -> bool {
+    let more = |(name, value): (&String, &Value)| match value {
+        Value::Null | Value::Number(_) | Value::Bool(false) => false,
+        Value::Bool(true) => name != "background",
+        Value::String(text) => name != key && !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+    };
+    arguments.as_object().is_some_and(|map| map.iter().any(more))
 }
 
 fn plain(text: &str, class: Class) -> String {
@@ -180,6 +197,39 @@ mod tests {
         for (pattern, text, class, expected) in cases {
             let admitted = heard(class, text, None).is_admitted(&[pattern]);
             assert_eq!(admitted, expected, "{pattern:?} {text:?}");
+        }
+    }
+
+    /// The words of a line allow the line, not whatever else is asked for beside it.
+    #[test]
+    fn the_line_word_for_word_allows_nothing_beside_it() {
+        let parts = |list: &[&str]| list.iter().map(|part| String::from(*part)).collect();
+        let cases = [
+            (json!({ "it": "make" }), Subjects::Parts(parts(&["make"])), true),
+            (
+                json!({ "it": "make", "timeout_s": 9, "background": true, "network": false }),
+                Subjects::Parts(parts(&["make"])),
+                true,
+            ),
+            (
+                json!({ "it": "make", "network": true }),
+                Subjects::Parts(parts(&["make", "+network"])),
+                false,
+            ),
+            (
+                json!({ "it": "make", "cwd": "/elsewhere" }),
+                Subjects::Parts(parts(&["cd /elsewhere", "make"])),
+                false,
+            ),
+            (
+                json!({ "it": "make", "env": { "PATH": "." } }),
+                Subjects::Opaque { opaque: "env".into(), seen: parts(&["make"]) },
+                false,
+            ),
+        ];
+        for (arguments, found, expected) in cases {
+            let heard = Heard::new(Class::Exec, Some("it"), &arguments, Some(&found));
+            assert_eq!(heard.is_admitted(&["make"]), expected, "{arguments}");
         }
     }
 

@@ -11,6 +11,7 @@ use super::Step;
 use super::manage::NOBODY_TO_ASK;
 use super::turn::unfit;
 use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
+use crate::policy::keep;
 use crate::{
     AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Digest,
     Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope, Seq,
@@ -148,6 +149,12 @@ impl Step<'_> {
             Scope::Project => AgentId::MAIN,
         };
         let Some((tool, _)) = declared(self.session, &call.name) else { return };
+        let rules = match scope {
+            Scope::Project if expires.is_none() => {
+                keep::rules(self.session, call, pattern.as_ref())
+            }
+            Scope::Project | Scope::Once | Scope::Agent | Scope::Fanout => Vec::new(),
+        };
         let covers = match pattern {
             Some(pattern) => Covers::Pattern(pattern),
             None => Covers::Digest(Digest::of_call(tool, &call.arguments)),
@@ -155,7 +162,7 @@ impl Step<'_> {
         let id = Seq(self.session.seq.0 + 1);
         let (tool, by_whom) = (tool.into(), by.clone());
         let fanout = scope == Scope::Fanout && root != ask.agent;
-        let grant = Grant { id, root, tool, covers, fanout, expires, by: by_whom };
+        let grant = Grant { id, root, tool, covers, fanout, expires, by: by_whom, rules };
         self.emit(Event::Granted { grant });
         let covered: Vec<(AskId, AgentId)> = self
             .session

@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use super::Step;
 use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
-use crate::limits::{PICTURES_MAX, RESULT_BYTES_MAX};
+use crate::limits::{DENIALS_TOLD, PICTURES_MAX, RESULT_BYTES_MAX};
 use crate::{
-    AgentId, Call, CallId, CallState, Change, Class, Event, Failure, FailureKind, Key, Outcome,
-    Output, Owed, Ready, Refusal, Ruling, Source, Tool, ToolSpec, Who, Why, clip, judge, ruling,
-    short,
+    AgentId, Call, CallId, CallState, Change, Class, Digest, Event, Failure, FailureKind, Key,
+    Outcome, Output, Owed, Ready, Refusal, Ruling, Source, Tool, ToolSpec, Who, Why, clip, judge,
+    ruling, short,
 };
 
 impl Step<'_> {
@@ -136,10 +136,24 @@ impl Step<'_> {
             let words = format!("[the user changed the arguments to {}]", call.arguments);
             output.text = format!("{words}\n{}", output.text);
         }
+        if output.denied
+            && let Some(times) = self.denials(id, call).filter(|times| *times >= DENIALS_TOLD)
+        {
+            let words = "do something else, or ask";
+            output.text = format!("{}; denied {times} times in a row: {words}", output.text);
+        }
         output.text = clip(output.text, RESULT_BYTES_MAX);
         output.pictures.truncate(PICTURES_MAX);
         self.stop_wondering(id, call);
         self.emit(Event::Returned { agent: id, call, output, reads: Vec::new() });
+    }
+
+    /// How often in a row this call will have been denied.
+    fn denials(&self, id: AgentId, call: CallId) -> Option<u32> {
+        let agent = &self.session[id];
+        let call = agent.call(call)?;
+        let is_same = agent.repeat.digest == Some(Digest::of_call(&call.name, &call.arguments));
+        is_same.then_some(agent.repeat.denied + 1)
     }
 
     pub(super) fn ran(&mut self, key: Key, output: Output) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::Step;
+use crate::limits::DENIALS_MAX;
 use crate::{
     Account, AgentId, AgentLimits, AskKind, AskTo, Audience, Breach, Event, Limit, Mode, Note,
     Outcome, Pause, Phase, Purpose, Source, Spend, Timer, Who, Why,
@@ -26,6 +27,12 @@ impl Step<'_> {
         let turns = agent.limits.turns_max.unwrap_or(limits.turns_max);
         if agent.turns_used >= turns {
             let breach = Breach { limit: Limit::Turns, of: Some(id), max: turns.into() };
+            return Some(Shortage { breach, waits: false });
+        }
+        // Words that it has not read yet may tell it what else to do.
+        let is_told = |note: &Note| !matches!(note.source, Source::Runtime);
+        if agent.repeat.denied >= DENIALS_MAX && !agent.readable().any(|(_, note)| is_told(note)) {
+            let breach = Breach { limit: Limit::Denials, of: Some(id), max: DENIALS_MAX.into() };
             return Some(Shortage { breach, waits: false });
         }
         let next = self.estimate(agent);

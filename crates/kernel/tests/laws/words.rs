@@ -186,6 +186,7 @@ words! { LIMITS, limit(Limit):
     Limit::Tokens => "tokens",
     Limit::Money => "money",
     Limit::Time => "time",
+    Limit::Denials => "denials",
 }
 
 words! { PURPOSES, purpose(Purpose):

@@ -325,7 +325,9 @@ impl Stage {
                 format!("{ask} {} by {by}{words}", verdict.word())
             }
             Event::Granted { grant } => {
-                format!("granted {} below {}", grant.tool, name(&grant.root))
+                let rules: Vec<String> =
+                    grant.rules.iter().map(|rule| format!(", {rule}")).collect();
+                format!("granted {} below {}{}", grant.tool, name(&grant.root), rules.concat())
             }
             Event::Started { agent, call, .. } => format!("{} started {call}", name(agent)),
             Event::Awaited { agent, call, wait } => {

@@ -11,7 +11,6 @@ use locum_runtime::script::{self, Script};
 
 use crate::check::find::Sort;
 use crate::config::{self, Mistake};
-use crate::workshop;
 
 pub(super) fn file(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
     if sort == Sort::Definition {
@@ -109,7 +108,7 @@ fn servers(file: &Path, root: &Path, text: &str) -> Vec<Problem> {
 /// The environment, with something for every variable the text names: whether one is set here says
 /// nothing about the file.
 fn stand_ins(text: &str) -> (BTreeMap<String, String>, BTreeSet<String>) {
-    let mut environment = workshop::environment();
+    let mut environment = locum_tools::environment();
     let mut missing = BTreeSet::new();
     let named = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     for (name, _) in named.filter(|(name, _)| !name.contains(":-") && !name.contains('\n')) {

@@ -121,7 +121,7 @@ pub(crate) enum Scope {
     Agent,
     /// Its siblings too
     Fanout,
-    /// The whole session
+    /// The whole session, and later ones in this folder
     Project,
 }
 

@@ -206,7 +206,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Running {
-        let mut command = folder.locum(arguments);
+        Running::of(folder.locum(arguments))
+    }
+
+    /// The same for a command that was given something before.
+    pub(crate) fn of(mut command: Command) -> Running {
         command.arg("--json").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -57,6 +57,7 @@ impl Driver {
             syncs,
             sync,
             entries,
+            keeper: None,
         };
         driver.keep_snapshot();
         Ok(driver)

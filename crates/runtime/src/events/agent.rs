@@ -1,7 +1,7 @@
 //! What one agent does: births, turns, calls, words, ends.
 
 use locum_kernel::{
-    AgentId, CallId, Class, Deed, Failure, Key, Mode, NOBODY_TO_ASK, Output, Pause, Purpose,
+    AgentId, CallId, Class, Deed, Failure, Key, Limit, Mode, NOBODY_TO_ASK, Output, Pause, Purpose,
     Receipt, Reply, Seq, Spawn, Time, Usage, Why, errand, limits, spawn_limit,
 };
 
@@ -175,10 +175,12 @@ impl Teller {
 
     pub(super) fn paused(&mut self, id: AgentId, why: &Pause) {
         if id == AgentId::MAIN {
-            self.exchange.trouble = Some(match why {
-                Pause::Limit(_) => Trouble::Limit,
-                Pause::Model(_) => Trouble::Model,
-            });
+            self.exchange.trouble = match why {
+                // What is wrong is what was denied, which is told as that.
+                Pause::Limit(breach) if breach.limit == Limit::Denials => None,
+                Pause::Limit(_) => Some(Trouble::Limit),
+                Pause::Model(_) => Some(Trouble::Model),
+            };
         }
     }
 

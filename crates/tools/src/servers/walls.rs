@@ -4,37 +4,32 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_mcp::{Launch, ServerSpec, Transport, Wrap};
-use locum_sandbox::{Hold, Network, Survey, Walls};
+use locum_sandbox::{Hold, Network, Walls};
 
-use crate::Place;
+use crate::place::survey;
+use crate::{Place, environment};
 
 /// Servers run behind walls like any command, but with the network, for which most of them exist.
 /// On a machine without walls they do not run: nobody was asked.
 pub(super) fn wrap(place: Place) -> Wrap {
-    let survey: OnceLock<Survey> = OnceLock::new();
     // For as long as the session: a server may be started again at any time.
     let holds: Mutex<Vec<Hold>> = Mutex::default();
     Arc::new(move |spec: &ServerSpec| {
-        let text = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        let environment = std::env::vars_os().filter_map(text).collect();
-        let plain = Launch::plain(spec, &environment);
+        let plain = Launch::plain(spec, &environment());
         if !matches!(spec.transport, Transport::Stdio { .. }) {
             return Ok(plain);
         }
-        let survey = survey.get_or_init(|| Survey::take(Path::new("/proc/self/exe")));
-        survey.builder().map_err(|why| io::Error::other(why.to_string()))?;
+        survey().builder().map_err(|why| io::Error::other(why.to_string()))?;
         let mut walls = Walls::around(&place.workspace);
         walls.network = Network::On;
         walls.guards = place.guards();
         walls.writable = caches(place.home.as_deref());
         let argv: Vec<OsString> = plain.argv.iter().map(OsString::from).collect();
         let cwd = plain.cwd.clone().unwrap_or_else(|| place.workspace.clone());
-        let enclosed = locum_sandbox::enclose(&walls, survey, &argv, &cwd);
+        let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
         let enclosed = enclosed.map_err(io::Error::other)?;
         let word = |word: OsString| word.into_string().map_err(|_| io::Error::other("not UTF-8"));
         let argv = enclosed.argv.into_iter().map(word).collect::<io::Result<Vec<_>>>()?;
