@@ -99,7 +99,8 @@ fn values(
     for name in given.values.keys().filter(|name| keys().all(|key| key != name.as_str())) {
         let how = match nearest(name, keys()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => String::new(),
+            None if definition.parameters.is_empty() => "there are none here".to_owned(),
+            None => format!("there are {}", keys().collect::<Vec<_>>().join(", ")),
         };
         let what = format!("there is no parameter \"{name}\"");
         problems.warn(Place::START, what, "its value is not used", how);
@@ -174,7 +175,7 @@ fn render(
     problems: &Problems,
 ) -> Option<Definition> {
     let told = |fault: Fault, why: &str| problems.error(fault.place, fault.what, why, fault.how);
-    let pieces = Pieces::of(text).map_err(|fault| told(fault, "")).ok()?;
+    let pieces = Pieces::of(text).map_err(|fault| told(fault, "it cannot be rendered")).ok()?;
     let origin = &definition.origin;
     let rendered = template::render(&pieces, origin.folder(), values, UndefinedBehavior::Strict);
     let rendered = rendered.map_err(|fault| told(fault, "it cannot be rendered")).ok()?;

@@ -212,6 +212,9 @@ pub struct Tools {
     /// `None` is every tool; an empty list is none.
     pub allow: Option<Vec<ToolUse>>,
     pub deny: Vec<ToolUse>,
+    /// A person sees every call of these, whatever else is allowed.
+    #[serde(default)]
+    pub ask: Vec<ToolUse>,
 }
 
 /// How far an agent goes before it asks, narrowest first.

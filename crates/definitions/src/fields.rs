@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
             Value::Null => &[],
             Value::Plain(_) | Value::Quoted(_) | Value::List(_) => {
                 let found = format!("{what} is {}", node.kind());
-                problems.error(node.place, found, "keys and values are expected", "key: value");
+                problems.error(node.place, found, "keys and values are expected", example(what));
                 return None;
             }
         };
@@ -79,13 +79,14 @@ impl<'a> Fields<'a> {
             Some(text) if !text.trim().is_empty() => Some(text),
             Some(_) => {
                 let at = self.place(keys[0]);
+                let how = format!("write: {how}");
                 self.problems.error(at, format!("\"{}\" is empty", keys[0]), why, how);
                 None
             }
             None if there => None,
             None => {
                 let what = format!("\"{}\" is missing", keys[0]);
-                self.problems.error(self.place, what, why, how);
+                self.problems.error(self.place, what, why, format!("write: {how}"));
                 None
             }
         }
@@ -118,7 +119,10 @@ impl<'a> Fields<'a> {
                 u64::MAX => format!("a whole number of at least {least} is expected"),
                 _ => format!("a whole number from {least} to {most} is expected"),
             };
-            self.wrong(key, node, &rule, &format!("{}: {least}", key.text));
+            // The nearest that would do.
+            let high = text.parse::<f64>().is_ok_and(|number| number > 1.0);
+            let near = if high && most < 1_000_000 { most } else { least };
+            self.wrong(key, node, &rule, &format!("{}: {near}", key.text));
         }
         number
     }
@@ -153,7 +157,7 @@ impl<'a> Fields<'a> {
         if let Value::List(items) = &node.value {
             return items;
         }
-        let how = format!("{}:\\n  - …", key.text).replace("\\n", " ");
+        let how = format!("{}: [{{…}}], or one line with - for each", key.text);
         self.wrong(key, node, "a list is expected", &how);
         &[]
     }
@@ -182,12 +186,13 @@ impl<'a> Fields<'a> {
     }
 
     fn scalars(&self, key: &Key, items: &[Node]) -> Vec<String> {
+        let how = format!("{}: [one, two]", key.text);
         let mut texts = Vec::new();
         for item in items {
             match item.text() {
                 Some(text) => texts.push(text.to_owned()),
                 None if item.is_null() => {}
-                None => self.wrong_at(item.place, key, item, "text is expected in this list", ""),
+                None => self.wrong_at(item.place, key, item, "text is expected in this list", &how),
             }
         }
         texts
@@ -227,22 +232,61 @@ impl<'a> Fields<'a> {
             Some(text) => format!("the text {}", quote(text)),
             None => node.kind().to_owned(),
         };
-        let how = if how.is_empty() { String::new() } else { format!("write: {how}") };
+        let how = format!("write: {how}");
         self.problems.error(at, format!("\"{}\" is {found}", key.text), rule, how);
+    }
+
+    /// Keys that are right one table further in or out.
+    pub(crate) fn misplaced(&self, keys: &[&'static str], why: &str, how: &str) {
+        self.ignore(keys);
+        for (key, _) in self.pairs.iter().filter(|(key, _)| keys.contains(&key.text.as_str())) {
+            let what = format!("the key {} does nothing here", quote(&key.text));
+            self.problems.warn(key.place, what, why, how.replace("KEY", &key.text));
+        }
     }
 
     /// Tells every key that was not asked for.
     pub(crate) fn finish(&self) {
+        self.finish_but(|_| false);
+    }
+
+    /// The same but for keys that are none of ours by their looks.
+    pub(crate) fn finish_but(&self, fine: impl Fn(&str) -> bool) {
         // Finding near names takes a while, and nobody reads more.
         const TOLD: usize = 20;
         let asked = self.asked.borrow();
         let unknown = self.pairs.iter().filter(|(key, _)| !asked.contains(&key.text.as_str()));
+        let unknown = unknown.filter(|(key, _)| !fine(&key.text));
         for (key, _) in unknown.take(TOLD) {
             let near = nearest(&key.text, asked.iter().copied());
-            let how = near.map_or_else(String::new, |name| format!("did you mean \"{name}\"?"));
+            let how =
+                near.map_or("delete it".to_owned(), |name| format!("did you mean \"{name}\"?"));
             let what = format!("the key {} is not known here", quote(&key.text));
             self.problems.warn(key.place, what, "it does nothing", how);
         }
+    }
+}
+
+/// What a table looks like.
+fn example(what: &str) -> &'static str {
+    match what {
+        "a recipe" => "write: title: …, description: … and prompt: … on lines of their own",
+        "front matter" => "write: name: … and description: … on lines of their own",
+        "a parameter" => {
+            "write: {key: topic, input_type: string, requirement: required, description: …}"
+        }
+        "an extension" => "write: {type: builtin, name: developer}",
+        "a sub-recipe" => "write: {name: analyse, path: ./analyse.yaml}",
+        "a check" => "write: {type: shell, command: test -f out.txt}",
+        "a schema" => "write: {type: object, properties: {…}}",
+        "\"settings\"" => "write: settings: {temperature: 0.5}",
+        "\"response\"" => "write: response: {json_schema: {type: object}}",
+        "\"retry\"" => "write: retry: {max_retries: 3, checks: […]}",
+        "\"author\"" => "write: author: {contact: ann}",
+        "\"locum\"" => "write: locum: {mode: worker}",
+        "\"passthrough\"" => "write: passthrough: {command: [program, argument]}",
+        "\"access\"" => "write: access: {chat_types: [private]}",
+        _ => "write: key: value",
     }
 }
 

@@ -39,16 +39,20 @@ fn cut(text: &str) -> Option<(&str, &str)> {
     if text[..first].trim_end() != "---" {
         return None;
     }
-    let start = first + 1;
-    let mut at = start;
-    for line in text[start..].split_inclusive('\n') {
-        let word = line.trim_end();
-        if word == "---" || word == "..." {
-            return Some((&text[start..at], &text[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    None
+    // Looked for as a piece of text: a file may have a million lines and no end.
+    let ends = ["\n---", "\n..."].into_iter().filter_map(|mark| closed(text, first, mark));
+    let end = ends.min()?;
+    let rest = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+    Some((&text[first + 1..end], &text[rest..]))
+}
+
+/// Where the first line from `first` on starts that is this mark and nothing else.
+fn closed(text: &str, first: usize, mark: &str) -> Option<usize> {
+    let alone = |at: &usize| {
+        let rest = &text[at + mark.len()..];
+        rest[..rest.find('\n').unwrap_or(rest.len())].trim().is_empty()
+    };
+    text[first..].match_indices(mark).map(|(at, _)| first + at).find(alone).map(|at| at + 1)
 }
 
 fn parse(head: &str, above: usize, known: &[&str], problems: &Problems) -> Node {
@@ -61,13 +65,14 @@ fn parse(head: &str, above: usize, known: &[&str], problems: &Problems) -> Node 
         }
         Ok((None, _)) => return empty(),
         Ok((Some(node), _)) => {
-            Fault::new(node.place, format!("front matter is {}", node.kind()), "key: value")
+            Fault::new(node.place, format!("front matter is {}", node.kind()), "write: key: value")
         }
         Err(fault) => fault,
     };
     let at = Place::new(fault.place.line as usize + above, fault.place.column as usize);
     // A bomb or a key that is there twice is no slip of the pen.
-    let slip = fault.what.starts_with("not YAML") || fault.what.starts_with("a second document");
+    let slips = ["not YAML", "a second document", "a table of keys where", "a list where"];
+    let slip = slips.iter().any(|start| fault.what.starts_with(start));
     match lines(head, known) {
         Some(node) if slip => {
             problems.warn(at, fault.what, "it was read line by line instead", fault.how);
@@ -110,6 +115,13 @@ fn lines(head: &str, known: &[&str]) -> Option<Node> {
                 let at = Place::new(number + 1, key.len() + 3);
                 fields.push((Key { place, text: key.to_owned() }, at, vec![rest.trim()]));
             }
+            // Nothing goes on yet, so whatever looks like a key is one.
+            Some((key, rest)) if fields.is_empty() && is_word(key) => {
+                let at = Place::new(number + 1, key.len() + 3);
+                let key = Key { place: Place::new(number + 1, 1), text: key.to_owned() };
+                fields.push((key, at, vec![rest.trim()]));
+            }
+            _ if fields.is_empty() && (line.trim().is_empty() || line.starts_with('#')) => {}
             _ => {
                 let (_, _, more) = fields.last_mut()?;
                 more.push(line);
@@ -125,6 +137,11 @@ fn lines(head: &str, known: &[&str]) -> Option<Node> {
         }
     }
     (!read.is_empty()).then(|| Node::new(Place::START, Value::Map(read)))
+}
+
+fn is_word(key: &str) -> bool {
+    let letter = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
+    !key.is_empty() && key.chars().all(letter)
 }
 
 /// A field by itself may still be YAML: a list under its key, a block, a quoted line.

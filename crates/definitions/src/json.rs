@@ -89,7 +89,7 @@ impl Reader<'_> {
                 Some('}') => {
                     return Err(self.fault("a comma before '}'", "delete the comma"));
                 }
-                _ => return Err(self.fault("a key in quotes is expected", "\"key\":")),
+                _ => return Err(self.fault("a key in quotes is expected", "write: \"key\": value")),
             }
             let key = Key { place, text: self.string()? };
             if !seen.insert(key.text.clone()) {
@@ -97,7 +97,7 @@ impl Reader<'_> {
             }
             self.space();
             if self.peek() != Some(':') {
-                return Err(self.fault("':' is expected", "\"key\": value"));
+                return Err(self.fault("':' is expected", "write: \"key\": value"));
             }
             self.next();
             fields.push((key, self.value(depth + 1)?));
@@ -134,7 +134,7 @@ impl Reader<'_> {
                 self.next();
                 Ok(true)
             }
-            _ => Err(self.fault(&format!("',' or '{close}' is expected"), "add it")),
+            _ => Err(self.fault(&format!("',' or '{close}' is expected"), "add one of them")),
         }
     }
 
@@ -150,14 +150,22 @@ impl Reader<'_> {
                     self.next();
                 }
                 Some('\n') | None => {
-                    return Err(Fault::new(opened, "not JSON: this text has no end", "close it"));
+                    return Err(Fault::new(
+                        opened,
+                        "not JSON: this text has no end",
+                        "close it with \"",
+                    ));
                 }
                 Some(_) => {}
             }
         }
         let raw = &self.text[start..self.at];
-        serde_json::from_str::<String>(&raw.replace('\t', "\\t"))
-            .map_err(|error| Fault::new(opened, format!("not JSON: {error}"), "mend the text"))
+        serde_json::from_str::<String>(&raw.replace('\t', "\\t")).map_err(|error| {
+            // Its place is one inside the text.
+            let error = error.to_string();
+            let what = error.split(" at line").next().unwrap_or_default();
+            Fault::new(opened, format!("not JSON: {what}"), "write \\\\ for a backslash")
+        })
     }
 
     fn word(&mut self) -> Result<Value, Fault> {

@@ -21,9 +21,12 @@ mod json;
 mod near;
 mod tree;
 mod yaml;
+mod yaml_words;
 
+mod foreign;
 mod markdown;
 mod own;
+mod permission;
 mod recipe;
 mod schema;
 mod tools;

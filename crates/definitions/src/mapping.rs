@@ -223,6 +223,9 @@ fn rules(definition: &Definition) -> Vec<Rule> {
     for tool in definition.tools.deny.iter().filter(|tool| tool.pattern.is_some()) {
         rules.push(rule(RuleKind::Deny, &tool.name, tool.pattern.as_ref()));
     }
+    for tool in &definition.tools.ask {
+        rules.push(rule(RuleKind::Ask, &tool.name, tool.pattern.as_ref()));
+    }
     for tool in definition.tools.allow.iter().flatten().filter(|tool| tool.pattern.is_some()) {
         // "Only these calls" cannot be said to the kernel; that a person sees each can.
         rules.push(rule(RuleKind::Ask, &tool.name, None));

@@ -6,8 +6,8 @@ use crate::fields::Fields;
 use crate::front::{self, Front};
 use crate::problem::{Place, Problems};
 use crate::recipe::stem;
-use crate::tree::{Node, Value};
-use crate::{hidden, own, schema, server, tools};
+use crate::tree::{Key, Node, Value};
+use crate::{foreign, hidden, own, permission, schema, server, tools};
 
 /// Keys that start a field when front matter is read line by line.
 const AGENT_KEYS: &[&str] = &[
@@ -35,9 +35,15 @@ const AGENT_KEYS: &[&str] = &[
     "temperature",
     "hidden",
     "permission",
+    "permissions",
     "allowed-tools",
+    "allowedTools",
     "argument-hint",
     "target",
+    "disable",
+    "prompt",
+    "agents",
+    "handoffs",
     "locum",
     "author",
     "version",
@@ -47,6 +53,13 @@ const AGENT_KEYS: &[&str] = &[
     "display_name",
     "kind",
     "title",
+    "id",
+    "type",
+    "domain",
+    "capabilities",
+    "dependencies",
+    "requires",
+    "emoji",
 ];
 
 const SKILL_KEYS: &[&str] = &[
@@ -85,7 +98,18 @@ const SKILL_KEYS: &[&str] = &[
     "locum",
     "paths",
     "when_to_use",
+    "title",
+    "id",
+    "type",
+    "domain",
+    "dependencies",
+    "requires",
+    "source",
+    "category",
 ];
+
+/// The tools there are, in the spellings of several programs.
+const TOOLS: &[&str] = &["tools", "allowed-tools", "allowed_tools", "allowedTools"];
 
 const PERMISSIONS: &[(&str, Permission)] = &[
     ("default", Permission::Ask),
@@ -118,7 +142,8 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
     front.body.trim().clone_into(&mut skill.instructions);
     skill.about = about(&fields, &front, problems)?;
     shared(&mut skill, &fields);
-    if let Some(words) = fields.words(&["allowed_tools", "allowed-tools"]) {
+    if let Some(words) = fields.words(&["allowed_tools", "allowed-tools", "allowedTools", "tools"])
+    {
         let at = fields.place("allowed_tools");
         skill.tools.allow = tools::ours(&words, at, problems);
     }
@@ -130,9 +155,6 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
         "rationale",
         "compatibility",
         "id",
-        "context",
-        "agent",
-        "arguments",
         "has-sub-skill",
         "created",
         "updated",
@@ -140,11 +162,8 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
         "tags",
         "keywords",
     ]);
-    let described = fields.each().map(|(key, _)| key.text.as_str());
-    let other_languages = described.filter(|key| key.starts_with("description_")).count();
-    if other_languages == 0 {
-        fields.finish();
-    }
+    foreign::skill(&fields);
+    fields.finish_but(|key| key.starts_with("description_"));
     own::narrow(&mut skill, problems, fields.place("permissionMode"));
     Some(skill)
 }
@@ -225,7 +244,7 @@ fn about(fields: &Fields<'_>, front: &Front<'_>, problems: &Problems) -> Option<
     let first =
         paragraphs.clone().find(words).or_else(|| paragraphs.clone().find(|p| !p.is_empty()));
     let why = "models choose by it";
-    let how = "description: What it does and when to use it";
+    let how = "write: description: What it does and when to use it";
     let at = fields.place("description");
     let Some(first) = first else {
         problems.error(at, "\"description\" is missing, and there is no text", why, how);
@@ -247,7 +266,7 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     let commands = origin.folder().file_name().is_some_and(|folder| folder == "commands");
     if front.head.is_none() && !commands {
         let why = "an agent's file starts with front matter";
-        let how = "--- / name: reviewer / description: Reviews a change / ---";
+        let how = "write above: --- / name: reviewer / description: Reviews a change / ---";
         problems.error(Place::START, "there is no front matter", why, how);
         return None;
     }
@@ -256,7 +275,7 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     let given = fields.text(&["name"]).filter(|name| !name.trim().is_empty());
     if given.is_none() && !AGENT_KEYS.iter().any(|key| fields.has(key)) && !commands {
         let why = "nothing in the front matter says what this agent is";
-        let how = "name: reviewer / description: Reviews a change";
+        let how = "write: name: reviewer / description: Reviews a change";
         problems.error(fields.place_of_table(), "\"name\" is missing", why, how);
         return None;
     }
@@ -273,29 +292,19 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     agent_only(&mut agent, &fields);
     fields.ignore(&[
         "color",
-        "hidden",
         "author",
         "version",
         "license",
         "tags",
         "category",
-        "kind",
-        "target",
-        "user-invocable",
         "argument-hint",
-        "handoffs",
-        "infer",
         "metadata",
-        "mode",
         "display_name",
         "title",
-        "top_p",
-        "disable",
-        "prompt",
         "domains",
-        "disable-model-invocation",
         "keywords",
     ]);
+    foreign::agent(&fields);
     fields.finish();
     own::narrow(&mut agent, problems, fields.place("permissionMode"));
     Some(agent)
@@ -318,22 +327,17 @@ fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
     let memories = [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
     agent.memory = fields.choice(&["memory"], &memories);
     agent.prompt = fields.text(&["initialPrompt"]);
+    agent.skill.opt_in = fields.flag(&["disable", "disabled"]).unwrap_or(false);
 }
 
 /// `tools` is a list, text with commas, or a table of which are on.
 fn tool_lists(agent: &mut Definition, fields: &Fields<'_>) {
     let problems = fields.problems();
     let tools_at = fields.place("tools");
-    match fields.node(&["tools", "allowed-tools", "allowed_tools"]) {
-        Some((_, Node { value: Value::Map(entries), .. })) => {
-            for (tool, on) in entries {
-                if on.text() == Some("false") {
-                    agent.tools.deny.extend(tools::one(&tool.text, tool.place, problems));
-                }
-            }
-        }
+    match fields.node(TOOLS) {
+        Some((_, Node { value: Value::Map(entries), .. })) => switches(agent, entries, problems),
         Some(_) => {
-            let words = fields.words(&["tools", "allowed-tools", "allowed_tools"]);
+            let words = fields.words(TOOLS);
             agent.tools.allow = words.and_then(|words| tools::ours(&words, tools_at, problems));
         }
         None => {}
@@ -347,12 +351,20 @@ fn tool_lists(agent: &mut Definition, fields: &Fields<'_>) {
             None => agent.tools.allow = Some(Vec::new()),
         }
     }
-    if let Some((_, Node { value: Value::Map(entries), .. })) = fields.node(&["permission"]) {
-        for (tool, rule) in entries {
-            if rule.text() == Some("deny") {
-                agent.tools.deny.extend(tools::one(&tool.text, tool.place, problems));
-            }
-        }
+    permission::read(fields, &mut agent.tools);
+}
+
+/// `{write: false}` takes one away; `{"*": false, read: true}` leaves one.
+fn switches(agent: &mut Definition, entries: &[(Key, Node)], problems: &Problems) {
+    let off = |node: &Node| node.text() == Some("false");
+    let none = entries.iter().any(|(tool, on)| tool.text == "*" && off(on));
+    let listed = entries.iter().filter(|(tool, on)| tool.text != "*" && off(on) != none);
+    let uses: Vec<_> =
+        listed.flat_map(|(tool, _)| tools::one(&tool.text, tool.place, problems)).collect();
+    if none {
+        agent.tools.allow = Some(uses);
+    } else {
+        agent.tools.deny.extend(uses);
     }
 }
 
@@ -366,7 +378,7 @@ fn shared(definition: &mut Definition, fields: &Fields<'_>) {
     let model = model.map(|model| model.trim().to_owned());
     definition.settings.model = model.filter(|model| !model.is_empty() && model != "inherit");
     definition.settings.temperature = fields.decimal(&["temperature"], 0.0, 2.0);
-    definition.settings.effort = fields.text(&["effort"]);
+    definition.settings.effort = fields.text(&["effort", "reasoningEffort", "reasoning_effort"]);
     let turns =
         fields.whole(&["maxTurns", "max_turns", "max_iterations", "maxSteps", "steps"], 1, 100_000);
     definition.settings.turns_max = turns.and_then(|turns| u32::try_from(turns).ok());

@@ -6,6 +6,7 @@ use crate::fields::Fields;
 use crate::limits::FILE_BYTES_MAX;
 use crate::problem::{Place, Problem, Problems};
 use crate::server::{self, Server};
+use crate::tree::{Node, Value};
 use crate::{file, json};
 
 /// The servers of a workspace's `.mcp.json`; none if there is no such file.
@@ -39,16 +40,29 @@ fn read(text: &str, problems: &Problems) -> Vec<Server> {
         }
     };
     let Some(fields) = Fields::of(&node, "the file", problems) else { return Vec::new() };
-    let Some((_, table)) = fields.node(&["mcpServers", "servers"]) else {
+    let table = fields.node(&["mcpServers", "servers"]).map(|(_, table)| table);
+    let Some(table) = table.or_else(|| bare(&node)) else {
         let why = "servers are listed under it";
-        problems.error(Place::START, "\"mcpServers\" is missing", why, "{\"mcpServers\": {…}}");
+        let how = "write: {\"mcpServers\": {\"name\": {\"command\": \"…\"}}}";
+        problems.error(Place::START, "\"mcpServers\" is missing", why, how);
         return Vec::new();
     };
-    fields.ignore(&["inputs", "$schema"]);
-    fields.finish();
+    if !std::ptr::eq(table, &raw const node) {
+        fields.ignore(&["inputs", "$schema"]);
+        fields.finish();
+    }
     let mut servers = server::servers(table, problems);
     for server in &mut servers {
         server.needs_consent = true;
     }
     servers
+}
+
+/// Plugins leave the outer table away: every entry is a server by its looks.
+fn bare(node: &Node) -> Option<&Node> {
+    let Value::Map(entries) = &node.value else { return None };
+    let keys = ["command", "cmd", "url", "uri"];
+    let server = |node: &Node| keys.iter().any(|key| node.get(key).is_some());
+    let all = !entries.is_empty() && entries.iter().all(|(_, entry)| server(entry));
+    all.then_some(node)
 }

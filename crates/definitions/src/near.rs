@@ -17,7 +17,7 @@ pub(crate) fn near<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -
         let other = self::plain(name);
         let apart = distance(&plain, &other);
         // A third of the letters may differ, and a whole name inside the other is near.
-        let bound = (plain.len().max(other.len()) / 3).max(1);
+        let bound = plain.len().max(other.len()) / 3;
         let inside = plain.len() > 2 && (other.contains(&*plain) || plain.contains(&*other));
         if (apart <= bound || (inside && other.len() > 2)) && found.iter().all(|f| f.1 != name) {
             found.push((apart, name));

@@ -40,7 +40,7 @@ fn budget(table: &Fields<'_>) -> Option<u64> {
     let dollars = text.trim().trim_start_matches('$').parse::<f64>().ok();
     let dollars = dollars.filter(|dollars| (0.0..=1_000_000.0).contains(dollars));
     if dollars.is_none() {
-        let what = format!("\"budget\" is the text \"{text}\"");
+        let what = format!("\"budget\" is the text {}", crate::problem::quote(&text));
         let why = "an amount in dollars is expected";
         table.problems().error(table.place("budget"), what, why, "write: budget: 1.50");
     }
@@ -75,7 +75,12 @@ fn ceiling(table: &Fields<'_>) -> Option<BTreeSet<Class>> {
 fn passthrough(table: &Fields<'_>) -> Option<Passthrough> {
     let inner = table.table(&["passthrough"], "\"passthrough\"")?;
     let inputs = [("stdin", PassInput::Stdin), ("arg", PassInput::Arg)];
-    let command = inner.texts(&["command"]).unwrap_or_default();
+    let wrong = inner.node(&["command"]).is_some();
+    let command = inner.texts(&["command"]);
+    if wrong && command.is_none() {
+        return None;
+    }
+    let command = command.unwrap_or_default();
     let input = inner.choice(&["input"], &inputs).unwrap_or(PassInput::Stdin);
     inner.finish();
     let place = table.place("passthrough");

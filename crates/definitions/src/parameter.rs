@@ -76,6 +76,10 @@ pub(crate) fn read(node: &Node, problems: &Problems) -> Option<Parameter> {
     let default = fields.text(&["default"]);
     // `default: ""` is a default, and YAML's nothing is none.
     let options = fields.texts(&["options"]).unwrap_or_default();
+    let why = "a parameter has input_type and requirement";
+    fields.misplaced(&["type"], why, "write: input_type: string");
+    fields.misplaced(&["required"], why, "write: requirement: required");
+    fields.misplaced(&["value"], why, "write: default: …");
     fields.finish();
     let place = fields.place("key");
     let parameter = Parameter {
@@ -91,12 +95,22 @@ pub(crate) fn read(node: &Node, problems: &Problems) -> Option<Parameter> {
     Some(parameter)
 }
 
+/// What a template can name.
+pub(crate) fn is_name(key: &str) -> bool {
+    let named = |sign: char| sign.is_alphanumeric() || sign == '_';
+    key.chars().all(named) && !key.starts_with(|sign: char| sign.is_ascii_digit())
+}
+
 fn rules(parameter: &Parameter, fields: &Fields<'_>, problems: &Problems) {
     let Parameter { key, input, requirement, default, options, place, .. } = parameter;
-    let named = |sign: char| sign.is_alphanumeric() || sign == '_';
-    if !key.chars().all(named) || key.starts_with(|sign: char| sign.is_ascii_digit()) {
+    if !is_name(key) {
         let what = format!("the key {} is no name", quote(key));
-        problems.error(*place, what, "a template could not name it", "letters, digits and _");
+        problems.error(
+            *place,
+            what,
+            "a template could not name it",
+            "write it with letters, digits and _",
+        );
     }
     if *requirement == Requirement::Optional && default.is_none() {
         let what = format!("the parameter \"{key}\" is optional and has no default");
@@ -110,7 +124,7 @@ fn rules(parameter: &Parameter, fields: &Fields<'_>, problems: &Problems) {
     }
     if *input == InputType::Select && options.is_empty() {
         let what = format!("the parameter \"{key}\" has nothing to select from");
-        problems.warn(*place, what, "every value is taken", "options: [one, two]");
+        problems.warn(*place, what, "every value is taken", "write: options: [one, two]");
     }
     // The recipes' own program takes any default, so a wrong one is only told.
     let odd = |value: &&String| !value.is_empty() && !value.contains("{{");

@@ -66,6 +66,7 @@ impl<'a> Pieces<'a> {
             return Err(Fault::new(Place::of_byte(text, byte), what, "delete it"));
         }
         let mut pieces = Pieces { text, list: Vec::new() };
+        pieces.small()?;
         let mut judge = Judge::default();
         let mut at = 0;
         while let Some(found) = text[at..].find('{') {
@@ -86,21 +87,26 @@ impl<'a> Pieces<'a> {
     }
 
     /// The template engine counts lines and columns in sixteen bits and does not look whether
-    /// they fit.
-    fn bounded(&self) -> Result<(), Fault> {
-        if self.list.is_empty() {
+    /// they fit. Seen before any tag is tried, which takes longer than looking.
+    fn small(&self) -> Result<(), Fault> {
+        let has = |open: &str| self.text.contains(open);
+        if !has("{{") && !has("{%") && !has("{#") {
             return Ok(());
-        }
-        let long = self.list.iter().find(|(_, range)| range.len() > TAG_BYTES_MAX);
-        if let Some((_, range)) = long {
-            let what = "a tag that is too long, or is not closed: the template fails";
-            return Err(Fault::new(self.place(range.start), what, "close it, or make it short"));
         }
         let lines = self.text.split('\n');
         let wide = lines.clone().position(|line| line.len() > LINE_BYTES_MAX);
         if let Some(line) = wide.or((lines.count() > LINES_MAX).then_some(LINES_MAX)) {
             let what = "a line that is too long, or too many lines, for a template";
             return Err(Fault::new(Place::new(line + 1, 1), what, "break it, or split the file"));
+        }
+        Ok(())
+    }
+
+    fn bounded(&self) -> Result<(), Fault> {
+        let long = self.list.iter().find(|(_, range)| range.len() > TAG_BYTES_MAX);
+        if let Some((_, range)) = long {
+            let what = "a tag that is too long, or is not closed: the template fails";
+            return Err(Fault::new(self.place(range.start), what, "close it, or make it short"));
         }
         Ok(())
     }

@@ -135,6 +135,13 @@ impl Problems {
         self.push(Severity::Warning, at, [what.into(), why.into(), how.into()]);
     }
 
+    /// Unless the same reason was given for something before.
+    pub(crate) fn warn_once(&self, at: Place, what: String, why: &str, how: &str) {
+        if self.list.borrow().iter().all(|told| told.why != why) {
+            self.warn(at, what, why, how);
+        }
+    }
+
     fn push(&self, severity: Severity, at: Place, words: [String; 3]) {
         let [what, why, how] = words;
         let line = at.line.saturating_add(self.above);

@@ -24,7 +24,9 @@ const UNKNOWN_TOLD: usize = 20;
 /// What a recipe's file says before anybody has given values.
 pub(crate) fn load(text: &str, origin: &Origin, problems: &Problems) -> Option<Definition> {
     hidden::check(text, Place::START, problems);
-    let told = |fault: Fault| problems.error(fault.place, fault.what, "", fault.how);
+    let told = |fault: Fault| {
+        problems.error(fault.place, fault.what, "the recipe cannot be read", fault.how);
+    };
     let pieces = Pieces::of(text).map_err(told).ok()?;
     let variables = template::variables(&pieces, origin.folder()).map_err(told).ok()?;
     let node = structure(&pieces, origin, problems)?;
@@ -55,7 +57,7 @@ fn structure(pieces: &Pieces<'_>, origin: &Origin, problems: &Problems) -> Optio
     if template::includes(pieces) {
         return rendered(pieces, origin, problems);
     }
-    if pieces.keywords().next().is_some() {
+    if pieces.keywords().next().is_some() && !fault.is_bound() {
         match parse(&pieces.bare_sketch(), &origin.file, Twice::FirstWins) {
             Ok((node, tabs)) => {
                 tell_tabs(tabs, problems);
@@ -108,7 +110,7 @@ pub(crate) fn parse(text: &str, file: &Path, again: Twice) -> Result<(Node, Tabs
     if is_json {
         return json::parse(text).and_then(checked_keys).map(|node| (node, None));
     }
-    let nothing = || Fault::new(Place::START, "the file is empty", "title: …");
+    let nothing = || Fault::new(Place::START, "the file is empty", "write: title: …");
     let (node, tabs) = yaml::parse_with_tabs(text, again)?;
     Ok((checked_keys(node.ok_or_else(nothing)?)?, tabs))
 }
@@ -144,7 +146,8 @@ fn walk_keys(node: &Node, found: &mut Option<Place>) {
 /// Names and values as a definition.
 pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<Definition> {
     // Some programs wrap the whole thing.
-    let node = node.get("recipe").filter(|inner| inner.get("title").is_some()).unwrap_or(node);
+    let inner = node.get("recipe").filter(|inner| matches!(inner.value, Value::Map(_)));
+    let node = inner.filter(|_| node.get("title").is_none()).unwrap_or(node);
     let fields = Fields::of(node, "a recipe", problems)?;
     hidden::check_escapes(node, problems);
     let title = fields.required(&["title"], "every recipe has one", "title: Code review");
@@ -160,17 +163,17 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     if silent && !wrong("instructions") && !wrong("prompt") {
         let what = "there are neither instructions nor a prompt";
         let why = "an agent would not know what to do";
-        problems.error(fields.place_of_table(), what, why, "instructions: |");
+        problems.error(fields.place_of_table(), what, why, "write: instructions: …");
     }
     definition.activities = fields.texts(&["activities"]).unwrap_or_default();
     let parameters = fields.list(&["parameters"]).iter();
     definition.parameters = parameters.filter_map(|one| parameter::read(one, problems)).collect();
-    twice(&definition, problems);
     let servers = fields.list(&["extensions"]).iter();
     definition.servers = servers.filter_map(|one| server::extension(one, problems)).collect();
     definition.settings = settings(&fields, origin);
     let subs = fields.list(&["sub_recipes"]).iter();
     definition.sub_recipes = subs.filter_map(|one| sub_recipe(one, problems)).collect();
+    twice(&definition, problems);
     definition.response = response(&fields);
     definition.retry = retry(&fields);
     definition.version = fields.text(&["version"]);
@@ -181,6 +184,17 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
         definition.tools.allow = tools::ours(&words, fields.place("tools"), problems);
     }
     own::forbid(&fields, origin.scope);
+    let why = "it belongs under settings";
+    let keys = ["goose_provider", "goose_model", "temperature", "max_turns"];
+    fields.misplaced(&keys, why, "write: settings: {KEY: …}");
+    fields.misplaced(&["json_schema"], "it belongs under response", "write: response: {KEY: …}");
+    fields.misplaced(
+        &["max_retries", "checks"],
+        "it belongs under retry",
+        "write: retry: {KEY: …}",
+    );
+    let why = "a recipe's servers are its extensions";
+    fields.misplaced(&["mcpServers", "mcp_servers"], why, "write: extensions: [{type: stdio, …}]");
     fields.finish();
     definition.title = Some(title?);
     definition.about = about?;
@@ -242,12 +256,12 @@ fn retry(fields: &Fields<'_>) -> Option<Retry> {
     let at = fields.place("retry");
     if !table.has("max_retries") {
         let why = "it says how often to try";
-        table.problems().error(at, "\"max_retries\" is missing", why, "max_retries: 3");
+        table.problems().error(at, "\"max_retries\" is missing", why, "write: max_retries: 3");
     }
     let tries = table.whole(&["max_retries"], 1, u64::from(u32::MAX));
     if !table.has("checks") {
         let why = "they say what success is";
-        let how = "checks: [{type: shell, command: test -f out.txt}]";
+        let how = "write: checks: [{type: shell, command: test -f out.txt}]";
         table.problems().error(at, "\"checks\" is missing", why, how);
     }
     let checks = table.list(&["checks"]).iter();
@@ -286,6 +300,11 @@ fn author(node: &Node, problems: &Problems) -> Option<String> {
 }
 
 fn twice(definition: &Definition, problems: &Problems) {
+    let mut names = BTreeSet::new();
+    for sub in definition.sub_recipes.iter().filter(|sub| !names.insert(sub.name.as_str())) {
+        let what = format!("the sub-recipe \"{}\" is there twice", sub.name);
+        problems.warn(sub.place, what, "only the last of them can be called", "rename one");
+    }
     let mut seen = BTreeSet::new();
     for parameter in &definition.parameters {
         if !seen.insert(parameter.key.as_str()) {
@@ -314,7 +333,8 @@ fn compare(
         problems.error(pieces.place_of(name), what, "it would have no value", how);
     }
     for parameter in &definition.parameters {
-        if !used.contains(&parameter.key) && parameter.key != template::RECIPE_DIR {
+        let named = parameter::is_name(&parameter.key) && parameter.key != template::RECIPE_DIR;
+        if named && !used.contains(&parameter.key) {
             let key = &parameter.key;
             let what = format!("the parameter \"{key}\" is not used");
             let why = "people would be asked for nothing";

@@ -62,7 +62,9 @@ pub(crate) fn check(node: &Node, problems: &Problems) {
                     check(entry, problems);
                 }
             }
-            _ if TABLES.contains(&name) => wrong(name, value, "names with schemas", problems),
+            _ if TABLES.contains(&name) => {
+                wrong(name, value, "a table of names with schemas", problems);
+            }
             _ if COUNTS.contains(&name) && !fits::<u64>(value) => {
                 wrong(name, value, "a whole number", problems);
             }
@@ -103,11 +105,21 @@ fn unknown(word: &str, at: Place, problems: &Problems) {
         at,
         format!("the type {} is not known", quote(word)),
         why,
-        format!("type: {near}"),
+        format!("write: type: {near}"),
     );
 }
 
 fn wrong(name: &str, node: &Node, expected: &str, problems: &Problems) {
-    let what = format!("\"{name}\" of a schema is {}", node.kind());
-    problems.error(node.place, what, format!("{expected} is expected"), "see json-schema.org");
+    let shown = node.text().map_or_else(|| node.kind().to_owned(), quote);
+    let what = format!("\"{name}\" of a schema is {shown}");
+    let example = match expected {
+        "the name of a type" => "object",
+        "a table of names with schemas" => "{name: {type: string}}",
+        "a list" => "[one, two]",
+        "a list of schemas" => "[{type: string}, {type: number}]",
+        "a whole number" | "a number" => "1",
+        _ => "some text",
+    };
+    let how = format!("write: {name}: {example}");
+    problems.error(node.place, what, format!("{expected} is expected"), how);
 }

@@ -86,6 +86,18 @@ const LOADERS: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
 ];
 
+/// The same fields have two names each; the first is the one people of that format know.
+struct Names {
+    command: [&'static str; 2],
+    url: [&'static str; 2],
+    env: [&'static str; 2],
+}
+
+const IN_RECIPES: Names =
+    Names { command: ["cmd", "command"], url: ["uri", "url"], env: ["envs", "env"] };
+const ELSEWHERE: Names =
+    Names { command: ["command", "cmd"], url: ["url", "uri"], env: ["env", "envs"] };
+
 const TYPES: &[(&str, &str)] = &[
     ("stdio", "stdio"),
     ("builtin", "builtin"),
@@ -109,28 +121,34 @@ pub(crate) fn extension(node: &Node, problems: &Problems) -> Option<Server> {
     let available_tools = fields.texts(&["available_tools"]).unwrap_or_default();
     let timeout = fields.whole(&["timeout"], 1, 86_400);
     fields.ignore(&["bundled", "display_name"]);
-    let how = reach(kind?, &fields, name.as_deref().unwrap_or(""));
+    let how = reach(kind?, &fields, &IN_RECIPES, name.as_deref().unwrap_or(""));
     fields.finish();
     let timeout_s = timeout.unwrap_or(TIMEOUT_S);
     let name = name?;
     Some(Server { name, about, how: how?, available_tools, timeout_s, needs_consent: false, place })
 }
 
-fn reach(kind: &str, fields: &Fields<'_>, name: &str) -> Option<Reach> {
+fn reach(kind: &str, fields: &Fields<'_>, names: &Names, name: &str) -> Option<Reach> {
     match kind {
-        "stdio" => Some(Reach::Stdio {
-            command: fields.required(&["cmd", "command"], "it is the program", "cmd: npx")?,
-            args: fields.texts(&["args"]).unwrap_or_default(),
-            env: environment(fields, &["envs", "env"]),
-            env_keys: fields.texts(&["env_keys"]).unwrap_or_default(),
-        }),
-        "http" => Some(Reach::Http {
-            url: address(fields, &["uri", "url"])?,
-            headers: fields.free(&["headers"]),
-            env: environment(fields, &["envs", "env"]),
-            env_keys: fields.texts(&["env_keys"]).unwrap_or_default(),
-            socket: fields.text(&["socket"]),
-        }),
+        "stdio" => {
+            let command = program(fields, &names.command)?;
+            let args = fields.texts(&["args"]).unwrap_or_default();
+            let (env, env_keys) = environment(fields, &names.env);
+            Some(Reach::Stdio { command, args, env, env_keys })
+        }
+        "http" => {
+            let url = address(fields, &names.url)?;
+            let headers = fields.free(&["headers"]);
+            let (env, env_keys) = environment(fields, &names.env);
+            // The names that are passed on are put into headers.
+            let known = |name: &str| env.contains_key(name) || env_keys.iter().any(|k| k == name);
+            for (name, value) in
+                headers.iter().filter(|(_, value)| !variable(value).is_some_and(known))
+            {
+                unfilled(name, value, fields, "headers");
+            }
+            Some(Reach::Http { url, headers, env, env_keys, socket: fields.text(&["socket"]) })
+        }
         "sse" => {
             let why = "this transport was given up by its protocol";
             let how = "type: streamable_http, with the server's newer address";
@@ -167,7 +185,7 @@ const OURS_ANYWAY: &[&str] = &[
 
 fn builtin(fields: &Fields<'_>, name: &str) -> Reach {
     let tools = crate::tools::of_builtin(name).unwrap_or_default();
-    if tools.is_empty() && !OURS_ANYWAY.contains(&name) {
+    if tools.is_empty() && !name.is_empty() && !OURS_ANYWAY.contains(&name) {
         let what = format!("the built-in extension \"{name}\" is not one of ours");
         let why = "its tools are not there unless a server of that name is configured";
         fields.problems().warn(fields.place("name"), what, why, "developer and memory are ours");
@@ -175,20 +193,43 @@ fn builtin(fields: &Fields<'_>, name: &str) -> Reach {
     Reach::Builtin { tools: tools.iter().map(|tool| (*tool).to_owned()).collect() }
 }
 
+fn program(fields: &Fields<'_>, keys: &[&'static str]) -> Option<String> {
+    fields.required(keys, "it is the program", &format!("{}: npx", keys[0]))
+}
+
 fn address(fields: &Fields<'_>, keys: &[&'static str]) -> Option<String> {
-    let url = fields.required(keys, "it is the server's address", "uri: https://host/mcp")?;
+    let how = format!("{}: https://host/mcp", keys[0]);
+    let url = fields.required(keys, "it is the server's address", &how)?;
     // A template may stand for all of it.
     let known = ["http://", "https://", "{{", "${"].iter().any(|start| url.starts_with(start));
     if known || url.starts_with(crate::template::is_sketch) {
         return Some(url);
     }
-    let what = format!("the address \"{url}\" is not http or https");
-    fields.problems().error(fields.place(keys[0]), what, "servers are reached so", "https://…");
+    let what = format!("the address {} is not http or https", crate::problem::quote(&url));
+    let at = keys.iter().find(|key| fields.has(key)).map_or(Place::START, |key| fields.place(key));
+    let how = format!("write: {}: https://host/mcp", keys[0]);
+    fields.problems().error(at, what, "servers are reached so", how);
     None
 }
 
-fn environment(fields: &Fields<'_>, keys: &[&'static str]) -> BTreeMap<String, String> {
+/// Variables with values, and the names of those whose values the person keeps.
+fn environment(
+    fields: &Fields<'_>,
+    keys: &[&'static str],
+) -> (BTreeMap<String, String>, Vec<String>) {
     let mut env = fields.free(keys);
+    let mut passed = fields.texts(&["env_keys"]).unwrap_or_default();
+    // `TOKEN: ${TOKEN}` is how other programs say that it is the person's.
+    env.retain(|name, value| {
+        let same = [format!("${{{name}}}"), format!("${name}")].contains(value);
+        if same && !passed.contains(name) {
+            passed.push(name.clone());
+        }
+        !same
+    });
+    for (name, value) in &env {
+        unfilled(name, value, fields, keys[0]);
+    }
     env.retain(|name, _| {
         let bad = LOADERS.contains(&name.to_uppercase().as_str());
         if bad {
@@ -203,7 +244,23 @@ fn environment(fields: &Fields<'_>, keys: &[&'static str]) -> BTreeMap<String, S
         }
         !bad
     });
-    env
+    (env, passed)
+}
+
+/// `NAME` of the first `${NAME}` or `${NAME:-default}`.
+fn variable(value: &str) -> Option<&str> {
+    value.split_once("${")?.1.split(['}', ':']).next()
+}
+
+/// Nothing is put in the place of `${NAME}`.
+fn unfilled(name: &str, value: &str, fields: &Fields<'_>, key: &str) {
+    if let Some(variable) = variable(value) {
+        let what =
+            format!("{name} has {} in it, which stays as it is", crate::problem::quote(value));
+        let why = "variables are not put into texts, only passed on by their names";
+        let how = format!("write: env_keys: [{variable}]");
+        fields.problems().warn(fields.place(key), what, why, how);
+    }
 }
 
 /// `mcpServers`, in an agent's file or a file of its own: a table, a list of names, or both.
@@ -257,18 +314,23 @@ fn one(name: &str, node: &Node, problems: &Problems) -> Option<Server> {
     ];
     let kind = fields.choice(&["type"], &types);
     let address = fields.has("url") || fields.has("uri");
+    let told = kind.is_none() && fields.has("type");
     let kind = match kind {
         Some("sse") => "sse",
         _ if fields.has("command") || fields.has("cmd") => "stdio",
         _ if address => "http",
+        None if told => return None,
         kind => kind.unwrap_or("stdio"),
     };
-    let how = reach(kind, &fields, name)?;
+    let how = reach(kind, &fields, &ELSEWHERE, name)?;
     let about = fields.text(&["description"]).unwrap_or_default();
     let available_tools = fields.texts(&["tools", "available_tools"]);
     let timeout = fields.whole(&["timeout"], 1, 86_400_000);
     let off = fields.flag(&["disabled"]).unwrap_or(false);
-    fields.ignore(&["alwaysAllow", "autoApprove", "cwd", "oauth"]);
+    let why = "only a person allows, never a file";
+    fields.misplaced(&["alwaysAllow", "autoApprove"], why, "allow it when you are asked");
+    fields.misplaced(&["cwd"], "a file does not choose where it starts", "put the path in args");
+    fields.misplaced(&["oauth"], "signing in is not read from a file", "delete it");
     fields.finish();
     let mut available_tools = available_tools.unwrap_or_default();
     available_tools.retain(|tool| tool != "*");

@@ -325,8 +325,8 @@ fn fault(error: &Error, prepared: &str) -> Fault {
     let what = format!("the template fails{from}: {}{detail}", inner.kind());
     let cures = [
         (ErrorKind::SyntaxError, "to write braces as they are: {% raw %} … {% endraw %}"),
-        (ErrorKind::TemplateNotFound, "parts are beneath this folder"),
-        (ErrorKind::BadInclude, "parts are beneath this folder"),
+        (ErrorKind::TemplateNotFound, "put the part beneath this folder, and name it from here"),
+        (ErrorKind::BadInclude, "put the part beneath this folder, and name it from here"),
         (ErrorKind::UndefinedError, "add it to parameters"),
     ];
     let cure = cures.iter().find(|(kind, _)| *kind == inner.kind());

@@ -203,6 +203,11 @@ pub(crate) fn too_deep(place: Place) -> Fault {
 const TWICE: &str = " is there twice";
 
 impl Fault {
+    /// Too much of something, which another reading would only find again.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.what.starts_with("more than ")
+    }
+
     pub(crate) fn is_twice(&self) -> bool {
         self.what.ends_with(TWICE)
     }

@@ -7,6 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use crate::limits::DEPTH_MAX;
 use crate::problem::{Place, Problems};
 use crate::tree::{Budget, Fault, Key, Node, Value, too_deep, twice};
+use crate::yaml_words;
 
 /// Whether a key may come again: a sketch of a template holds all its branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,11 @@ pub(crate) fn parse(text: &str, again: Twice) -> Result<Option<Node>, Fault> {
                 if error.info().contains("recursion limit") {
                     return Err(too_deep(place));
                 }
-                return Err(Fault::new(place, format!("not YAML: {}", error.info()), cure(text)));
+                // Its own place is the value before the tab.
+                let tab = error.info().contains("found a tab");
+                let place = untabbed(text).filter(|_| tab).map_or(place, |(_, tab)| tab);
+                let (what, how) = yaml_words::plain(&error.info());
+                return Err(Fault::new(place, what, cure(text, how)));
             }
         }
     }
@@ -54,6 +59,7 @@ pub(crate) fn parse_with_tabs(text: &str, again: Twice) -> Result<(Option<Node>,
     match (parse(text, again), untabbed(text)) {
         (Ok(node), _) => Ok((node, None)),
         (Err(fault), None) => Err(fault),
+        (Err(fault), Some(_)) if fault.is_bound() => Err(fault),
         // What is still wrong without them was wrong anyway, at a place that is right here.
         (Err(fault), Some((spaces, place))) => match parse(&spaces, again) {
             Ok(node) => Ok((node, Some(place))),
@@ -75,12 +81,10 @@ fn untabbed(text: &str) -> Option<(String, Place)> {
     Some((spaces, Place::new(first + 1, 1)))
 }
 
-fn cure(text: &str) -> &'static str {
-    if text.lines().any(|line| line.trim_start_matches(' ').starts_with('\t')) {
-        "indent with spaces, and put text with a colon, a quote or a brace in it in quotes"
-    } else {
-        "put text with a colon, a quote or a brace in it in quotes"
-    }
+/// A tab may be the cause of anything.
+fn cure(text: &str, how: &'static str) -> &'static str {
+    let tabs = text.lines().any(|line| line.trim_start_matches(' ').starts_with('\t'));
+    if tabs { "indent with spaces instead of tabs" } else { how }
 }
 
 #[derive(Debug)]
@@ -168,7 +172,7 @@ impl<'a> Tree<'a> {
                 self.documents += 1;
                 if self.documents > 1 {
                     let what = "a second document starts here";
-                    return Err(Fault::new(place, what, "one definition in one file"));
+                    return Err(Fault::new(place, what, "put it in a file of its own"));
                 }
                 Ok(())
             }
@@ -179,7 +183,9 @@ impl<'a> Tree<'a> {
     /// A block that is cut off by the end of the file has no last line break to keep.
     fn ended(&self, mut text: String, span: Span) -> String {
         let last = span.end.byte_offset().is_some_and(|end| end >= self.text.len());
-        if last && !self.text.ends_with('\n') && text.ends_with('\n') {
+        // A last line of nothing but spaces comes after a line that was ended.
+        let cut = self.text.rsplit('\n').next().is_some_and(|line| !line.trim().is_empty());
+        if last && cut && text.ends_with('\n') {
             text.pop();
         }
         text
@@ -229,7 +235,10 @@ fn as_key(node: Node) -> Result<Key, Fault> {
         Value::Null => Ok(Key { place: node.place, text: "null".to_owned() }),
         Value::List(_) | Value::Map(_) => {
             let what = format!("{} where a key is expected", node.kind());
-            Err(Fault::new(node.place, what, "put {{ … }} in quotes: \"{{ … }}\""))
+            let table = matches!(node.value, Value::Map(_));
+            let how =
+                if table { "put {{ … }} in quotes: \"{{ … }}\"" } else { "write: key: value" };
+            Err(Fault::new(node.place, what, how))
         }
     }
 }
@@ -256,6 +265,7 @@ mod tests {
         let cases = [
             ("a: |\n  x\n  y\n", "x\ny\n"),
             ("a: |\n  x\n  y", "x\ny"),
+            ("a: |\n  x\n  y\n  ", "x\ny\n"),
             ("a: |-\n  x\n", "x"),
             ("a: |+\n  x\n\n", "x\n\n"),
             ("a: >\n  x\n  y\n", "x y\n"),

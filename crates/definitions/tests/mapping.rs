@@ -161,3 +161,12 @@ fn recipes() {
     let mapped = to_kernel(&definition(Kind::Recipe, text), &world());
     assert_eq!(mapped.definition.model.as_deref(), Some("openai/m"));
 }
+
+/// What a file wants to be asked for is asked, for that agent and those calls only.
+#[test]
+fn asked_for() {
+    let mapped = agent("permission: {bash: {\"rm *\": ask}}");
+    let [rule] = &mapped.definition.rules[..] else { panic!("{:?}", mapped.definition.rules) };
+    let said = (rule.kind, rule.tool.as_str(), rule.pattern.as_deref(), rule.agent.as_deref());
+    assert_eq!(said, (RuleKind::Ask, "exec", Some("rm *"), Some("x")));
+}

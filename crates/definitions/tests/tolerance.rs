@@ -57,7 +57,26 @@ fn slips_of_the_pen() {
             &["\"model\"?"],
         ),
         (Kind::Agent, "---\nname: a\n---\nDoes things.".to_owned(), &["first words"]),
-        (Kind::Agent, "---\nmode: primary\n---\nDoes things.".to_owned(), &["first words"]),
+        (Kind::Agent, "---\nmode: subagent\n---\nDoes things.".to_owned(), &["first words"]),
+        (Kind::Skill, "---\ntitle: {{t}}\ndescription: {{d}}\n---\nx".to_owned(), &["2:", "2:"]),
+        (Kind::Skill, "---\nname: {{title}}\ndescription: d\n---\nx".to_owned(), &["2:", "2:"]),
+        (Kind::Skill, "---\ndescription: d\ndescription_de: e\nzzz: 1\n---\nx".into(), &["zzz"]),
+        (
+            Kind::Recipe,
+            format!("{recipe}sub_recipes: [{{name: a, path: /}}, {{name: a, path: /}}]\n"),
+            &["only the last"],
+        ),
+        (
+            Kind::Recipe,
+            format!(
+                "{recipe}extensions:\n  - {{type: stdio, name: x, cmd: y, \
+                 envs: {{A: \"${{A}}\", B: \"b-${{C}}\"}}}}\n"
+            ),
+            &["B has \"b-${C}\" in it, which stays as it is"],
+        ),
+        (Kind::Recipe, format!("{recipe}max_turns: 5\n"), &["belongs under settings, write: set"]),
+        (Kind::Recipe, format!("{recipe}json_schema: {{}}\n"), &["belongs under response"]),
+        (Kind::Recipe, format!("{recipe}mcpServers: {{}}\n"), &["write: extensions"]),
         (Kind::Skill, "# Title\n\nDoes things.".to_owned(), &["first words"]),
         (Kind::Skill, "---\nname: A b\ndescription: d\n---\nx".to_owned(), &["2:1: warning: the"]),
         (Kind::Skill, "---\ndescription: d\n...\nx".to_owned(), &[]),
@@ -209,4 +228,90 @@ fn missing_and_unknown_values() {
     assert_eq!(built.definition.prompt.as_deref(), Some("12"));
     assert_eq!(built.problems.len(), 1);
     assert!(built.problems[0].to_string().contains("\"cc\"?"), "{}", built.problems[0]);
+}
+
+/// What another program would do for these keys is not done here, and said; nothing is said for
+/// the values that ask for nothing.
+#[test]
+fn keys_of_other_programs() {
+    let cases = [
+        (Kind::Agent, "top_p: 0.5", "the model's own"),
+        (Kind::Agent, "mode: primary", "start every agent"),
+        (Kind::Agent, "mode: all", ""),
+        (Kind::Agent, "hidden: true", "start every agent"),
+        (Kind::Agent, "hidden: false", ""),
+        (Kind::Agent, "user-invocable: false", "start every agent"),
+        (Kind::Agent, "user-invocable: true", ""),
+        (Kind::Agent, "disable-model-invocation: true", "start every agent"),
+        (Kind::Agent, "infer: false", "start every agent"),
+        (Kind::Agent, "agents: [a, b]", "whichever agents there are"),
+        (Kind::Agent, "handoffs: [{label: a, agent: b}]", "buttons"),
+        (Kind::Agent, "prompt: x", "is the prompt"),
+        (Kind::Agent, "kind: remote", "of this machine"),
+        (Kind::Agent, "kind: local", ""),
+        (Kind::Agent, "target: vscode", "all the same"),
+        (Kind::Agent, "hooks: {a: b}", "does not set endpoints"),
+        (Kind::Agent, "color: red", ""),
+        (Kind::Agent, "mcpServers: {a: {command: x, cwd: y}}", "where it starts"),
+        (Kind::Agent, "mcpServers: {a: {command: x, autoApprove: [y]}}", "only a person allows"),
+        (Kind::Agent, "mcpServers: {a: {url: \"https://x\", oauth: {}}}", "signing in"),
+        (Kind::Agent, "mcpServers: {a: {command: x, env: {B: \"${B}\"}}}", ""),
+        (Kind::Skill, "context: fork", "reads it"),
+        (Kind::Skill, "agent: explorer", "reads it"),
+        (Kind::Skill, "arguments: [a]", "below it"),
+        (Kind::Skill, "paths: [a]", "whatever the files"),
+        (Kind::Skill, "license: MIT", ""),
+        (Kind::Agent, "permission: {bash: allow, edit: allow}", "only a person allows"),
+        (Kind::Agent, "permission: {bash: {\"*\": deny, \"git *\": allow}}", "so \"git *\" is too"),
+    ];
+    for (kind, line, expected) in cases {
+        let loaded = read(kind, &format!("---\nname: a\ndescription: d\n{line}\n---\nx"));
+        let lines: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+        assert!(loaded.definition.is_some(), "{line}: {lines:?}");
+        let count = usize::from(!expected.is_empty());
+        assert_eq!(lines.len(), count, "{line}: {lines:?}");
+        let at_its_line = |told: &String| told.contains(":4:") && told.contains(expected);
+        assert!(lines.iter().all(at_its_line), "{line}: {lines:?}");
+    }
+}
+
+/// `name pattern` of what is denied, then of what is asked, then of what is left.
+#[test]
+fn tables_of_permissions() {
+    let cases = [
+        ("permission: {bash: deny}", "exec", "", None),
+        ("permission: {edit: deny}", "edit write", "", None),
+        ("permission: {edit: ask, bash: deny}", "exec", "edit write", None),
+        (
+            "permissions: {bash: {\"sudo *\": deny, \"rm *\": ask}}",
+            "exec(sudo *)",
+            "exec(rm *)",
+            None,
+        ),
+        ("permission: {bash: {\"*\": ask, \"ls *\": allow}}", "", "exec", None),
+        ("permission: {bash: {\"*\": deny, \"ls *\": allow}}", "exec", "", None),
+        ("permission: {edit: {\"**/*.key\": deny}}", "edit(**/*.key) write(**/*.key)", "", None),
+        ("permission: ask", "", "*", None),
+        ("permission: deny", "", "", Some("")),
+        ("permission: {\"*\": deny}", "", "", Some("")),
+        ("tools: {write: false, read: true}", "write", "", None),
+        ("tools: {\"*\": false, read: true, grep: true}", "", "", Some("read grep")),
+        ("allowedTools: [fs_read]", "", "", Some("read ls grep")),
+    ];
+    let shown = |uses: &[locum_definitions::ToolUse]| {
+        let one = |tool: &locum_definitions::ToolUse| match &tool.pattern {
+            Some(pattern) => format!("{}({pattern})", tool.name),
+            None => tool.name.clone(),
+        };
+        uses.iter().map(one).collect::<Vec<_>>().join(" ")
+    };
+    for (line, denied, asked, left) in cases {
+        let loaded = read(Kind::Agent, &format!("---\nname: a\ndescription: d\n{line}\n---\nx"));
+        let tools = loaded.definition.unwrap().tools;
+        assert_eq!(shown(&tools.deny), denied, "{line}");
+        assert_eq!(shown(&tools.ask), asked, "{line}");
+        assert_eq!(tools.allow.as_deref().map(shown), left.map(str::to_owned), "{line}");
+    }
+    let off = read(Kind::Agent, "---\nname: a\ndescription: d\ndisable: true\n---\nx");
+    assert!(off.definition.unwrap().skill.opt_in);
 }

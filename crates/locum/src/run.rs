@@ -104,14 +104,8 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
     let key = session_key(flags, &folder)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
-    let open = Driver::open(&key, world.clone());
-    let mut driver = open.map_err(|error| Complaint::driver(&error))?;
-    let root = workspace(flags, driver.session().workspace())?;
-    driver.set_cwd(root.display().to_string());
+    let (mut driver, root) = open(flags, &key, &world, text.is_some())?;
     let kept = kept::here(&folder, driver.session(), &root)?;
-    if flags.resume.is_some() || flags.again {
-        check_resumable(&driver, &key, text.is_some())?;
-    }
     let named = model_named(flags, &driver);
     let place = workshop::place(&key, &root, &folder, places.config);
     let Equipped { chosen, tools, servers, librarian, from } =
@@ -171,6 +165,23 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let last = last?;
     let is_ok = matches!(&last.body, Body::RunResult(it) if it.status == Status::Ok);
     Ok((last, extract.filter(|_| is_ok)))
+}
+
+/// The session as it was left, and the folder it works in.
+fn open(
+    flags: &Run,
+    key: &str,
+    world: &World,
+    has_text: bool,
+) -> Result<(Driver, PathBuf), Complaint> {
+    let open = Driver::open(key, world.clone());
+    let mut driver = open.map_err(|error| Complaint::driver(&error))?;
+    let root = workspace(flags, driver.session().workspace())?;
+    driver.set_cwd(root.display().to_string());
+    if flags.resume.is_some() || flags.again {
+        check_resumable(&driver, key, has_text)?;
+    }
+    Ok((driver, root))
 }
 
 /// Whoever reads slowly gets everything, unless somebody wants this process gone: a pipe that

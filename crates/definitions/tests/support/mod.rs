@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
 
+pub(crate) mod shake;
 pub(crate) mod spoil;
 
 use std::fs;
@@ -93,21 +94,4 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Numbers that look random and are the same every time.
-#[derive(Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % (sides.max(1) as u64)).unwrap()
-    }
 }

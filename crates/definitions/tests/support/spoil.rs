@@ -1,6 +1,6 @@
 //! Good recipes made bad, each in one way; the program's own tests use them as well.
 
-use super::Dice;
+use super::shake::Dice;
 
 /// Bad in one way each, at a random place of a good file.
 pub(crate) fn spoil(text: &str, dice: &mut Dice) -> Option<(String, &'static str)> {
