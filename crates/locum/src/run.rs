@@ -154,7 +154,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let mut door = door(&folder);
     let visitors = receive(door.as_mut(), desk);
     let around = join(people, visitors, keeper);
-    let last = drive(&mut driver, &hands, approvals, around).await;
+    let last = Box::pin(drive(&mut driver, &hands, approvals, around)).await;
     kept::keep(&folder, driver.session());
     // With the driver goes its feed, and the printer ends when it has printed everything.
     driver.release().await;

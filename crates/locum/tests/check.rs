@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use strangers::shake::Dice;
 use strangers::spoil::spoil;
-use strangers::{Dice, QUICK, shortest};
+use strangers::{QUICK, shortest};
 use support::{Folder, stderr};
 
 /// What is told, without the last line, and the last line.
