@@ -11,7 +11,7 @@ use locum_definitions::{Kind, Loaded, Origin, Problem, Scope, load, parse, propo
 
 use support::shake::{Dice, shaken};
 use support::spoil::spoil;
-use support::{Folder, QUICK, shortest, watched};
+use support::{Folder, QUICK, shortest, spelled_out, watched};
 
 fn origin(kind: Kind) -> Origin {
     let root = PathBuf::from("/nowhere");
@@ -54,18 +54,6 @@ fn refused(kind: Kind, name: &str, text: &str) -> Result<Vec<Problem>, String> {
     Ok(errors)
 }
 
-/// `<U+202E>` as the character that nobody would see in the table.
-fn unseen(text: &str) -> String {
-    let mut parts = text.split("<U+");
-    let mut whole = parts.next().unwrap().to_owned();
-    for part in parts {
-        let (code, rest) = part.split_once('>').unwrap();
-        whole.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
-        whole.push_str(rest);
-    }
-    whole
-}
-
 /// `kind | text | line | words`, one bad file for each line; `⏎` ends a line of the file.
 #[test]
 fn curated() {
@@ -85,8 +73,7 @@ fn curated() {
             "agent" => Kind::Agent,
             other => panic!("{other}"),
         };
-        let text = text.replace('⏎', "\n").replace("<TAB>", "\t").replace("<ESC>", "\\");
-        let text = unseen(&text);
+        let text = spelled_out(text);
         let text = match name {
             "recipe" => format!("title: t\ndescription: d\nprompt: p\n{text}\n"),
             _ => text,

@@ -168,5 +168,5 @@ fn asked_for() {
     let mapped = agent("permission: {bash: {\"rm *\": ask}}");
     let [rule] = &mapped.definition.rules[..] else { panic!("{:?}", mapped.definition.rules) };
     let said = (rule.kind, rule.tool.as_str(), rule.pattern.as_deref(), rule.agent.as_deref());
-    assert_eq!(said, (RuleKind::Ask, "exec", Some("rm *"), Some("x")));
+    assert_eq!(said, (RuleKind::Ask, "exec", Some("rm *"), None));
 }

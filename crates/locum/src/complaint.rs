@@ -388,6 +388,16 @@ impl Complaint {
         }
     }
 
+    pub(crate) fn undo(agent: &str, error: &io::Error) -> Complaint {
+        Complaint {
+            code: "E406",
+            what: format!("What {agent} changed cannot be read."),
+            cause: error.to_string(),
+            next: format!("locum undo {agent} --list"),
+            exit: DATA,
+        }
+    }
+
     /// The work is done, and only the file is missing.
     pub(crate) fn output(file: &Path, session: &str, error: &io::Error) -> Complaint {
         Complaint {

@@ -55,10 +55,11 @@ pub(crate) async fn equip(
         (workshop::server_specs(&place, &trust, person)?, Notes::read(&place, &trust))
     };
     let servers = workshop::serve(&place, specs).await;
-    let means = workshop::means(&place, servers.as_ref(), notes);
+    let brought = workshop::brought(&place, &trust);
+    let means = workshop::means(&place, servers.as_ref(), &brought, notes);
     let chosen = model::choose(named, settings, means, clock).await?;
     let props = chosen.script.clone().or_else(rehearsal::props);
-    let tools = workshop::furnish(&place, props.as_ref(), servers.as_ref(), clock)?;
+    let tools = workshop::furnish(&place, props.as_ref(), servers.as_ref(), &brought, clock)?;
     let agreed = match trust {
         Trust::Yes { by: By::Flag, .. } => Agreed::All,
         Trust::Yes { by: By::Answer, .. } | Trust::No => Agreed::Kept(place.data.clone()),

@@ -72,8 +72,27 @@ pub(crate) enum Command {
     Trust(Trust),
     /// Rules that allow, ask about and forbid calls
     Rules(Rules),
+    /// Takes back what an agent changed in files, where its definition had that kept
+    ///
+    /// A file that is no longer as the agent left it stays as it is. Exits with 1 if one did.
+    Undo(Undo),
     /// Prints the version
     Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// Whose changes: an id, label or path
+    pub(crate) agent: String,
+    /// The session [default: the one written to last]
+    #[arg(short, long, value_name = "KEY")]
+    pub(crate) session: Option<String>,
+    /// Only list what it changed
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

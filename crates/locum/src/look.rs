@@ -137,6 +137,11 @@ impl Sight {
         Ok(whole.map(|seen| seen.key).collect())
     }
 
+    /// Where everything is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The session of this name, or the one written to last.
     pub(crate) fn find(&self, named: Option<&str>) -> Result<(String, Session), Complaint> {
         if let Some(key) = named {

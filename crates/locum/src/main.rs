@@ -48,6 +48,7 @@ mod signal;
 mod terminal;
 mod tree;
 mod trust;
+mod undo;
 mod workshop;
 
 use std::env;
@@ -120,6 +121,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
             let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
             rules::obey(rules, &Places { data, config })
         }
+        Command::Undo(it) => undo::undo(it, flags.data.as_deref()),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

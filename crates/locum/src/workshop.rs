@@ -10,10 +10,13 @@ use locum_definitions::{Kind, Library, Refused, read_text};
 use locum_mcp::{Attendance, ServerSpec};
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::Handle;
-use locum_runtime::schema::{BuiltIn, Describe};
+use locum_runtime::schema::{BuiltIn, Describe, Described};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
-use locum_tools::{Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment};
+use locum_tools::{
+    Brought, Copies, Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment,
+};
+use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::config::{self, set};
@@ -21,7 +24,7 @@ use crate::flags::Approvals;
 use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
-use crate::trust::{Person, Trust, approve};
+use crate::trust::{By, Person, Trust, approve};
 
 /// Where a session works, from what this program knows.
 pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option<&Path>) -> Place {
@@ -116,8 +119,14 @@ fn read_servers(
 }
 
 /// What models are told of tools and of the project, and where they find pictures.
-pub(crate) fn means(place: &Place, servers: Option<&Servers>, notes: Notes) -> Means {
-    let describe: Arc<dyn Describe> = Arc::new(BuiltIn);
+pub(crate) fn means(
+    place: &Place,
+    servers: Option<&Servers>,
+    brought: &Brought,
+    notes: Notes,
+) -> Means {
+    let described = Described(vec![Box::new(BuiltIn), Box::new(brought.clone())]);
+    let describe: Arc<dyn Describe> = Arc::new(described);
     Means {
         describe: match servers {
             Some(servers) => servers.describe(describe),
@@ -133,6 +142,7 @@ pub(crate) fn furnish(
     place: &Place,
     script: Option<&Script>,
     servers: Option<&Servers>,
+    brought: &Brought,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Tools>, Complaint> {
     let files = Files::new(place);
@@ -145,11 +155,13 @@ pub(crate) fn furnish(
     if let Some(why) = exec.bare() {
         print::note(&format!("note: {why}. You are asked before every command."));
     }
+    boxes.push(Box::new(Copies::new(place.clone(), print::note)));
     boxes.push(Box::new(files));
     boxes.push(Box::new(exec));
     boxes.push(Box::new(Web::default()));
     boxes.push(Box::new(Recall::new(place, Arc::clone(clock))));
     boxes.extend(servers.map(|servers| Box::new(servers.clone()) as Box<dyn Toolbox>));
+    boxes.push(Box::new(brought.clone()));
     Ok(Arc::new(Tools::new(boxes)))
 }
 
@@ -166,6 +178,22 @@ pub(crate) async fn serve(place: &Place, specs: Vec<ServerSpec>) -> Option<Serve
         }
     }
     Some(servers)
+}
+
+/// Servers that definitions bring. Whoever was made from one was agreed to, which is kept unless
+/// everything is agreed to for this run.
+pub(crate) fn brought(place: &Place, trust: &Trust) -> Brought {
+    let (data, folder) = (place.data.clone(), place.workspace.clone());
+    let for_this_run = matches!(trust, Trust::Yes { by: By::Flag, .. });
+    let heard = move |server: &Value| {
+        if for_this_run {
+            return;
+        }
+        if let Err(Complaint { what, cause, .. }) = approve::agree(&data, server, &folder) {
+            print::note(&format!("note: the answer is not remembered: {what} {cause}"));
+        }
+    };
+    Brought::new(place, Arc::new(heard))
 }
 
 /// From now on the session hears what its servers tell and ask.

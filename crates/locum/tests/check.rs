@@ -15,7 +15,7 @@ use std::process::Command;
 use serde_json::Value;
 use strangers::shake::Dice;
 use strangers::spoil::spoil;
-use strangers::{QUICK, shortest};
+use strangers::{QUICK, shortest, spelled_out};
 use support::{Folder, stderr};
 
 /// What is told, without the last line, and the last line.
@@ -245,7 +245,7 @@ fn four_hundred_bad_files() {
     let cases = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     for (number, case) in cases.enumerate() {
         let [kind, text, ..] = case.split(" | ").collect::<Vec<_>>()[..] else { panic!("{case}") };
-        let text = text.replace('⏎', "\n").replace("<TAB>", "\t").replace("<ESC>", "\\");
+        let text = spelled_out(text);
         let (name, text) = match kind {
             "recipe" => (
                 format!("bad/recipes/{number}.yaml"),

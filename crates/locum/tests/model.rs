@@ -124,7 +124,7 @@ fn a_call_and_an_answer() {
     assert!(names.contains(&&json!("spawn_agent")), "{names:?}");
     let system = requests[0]["system"][0]["text"].as_str().unwrap();
     assert!(system.starts_with("You are \"main\", an agent of locum."), "{system}");
-    assert!(system.contains("worker: does one task on its own"), "{system}");
+    assert!(system.contains("worker: Carries out one well-described piece of work"), "{system}");
     assert_eq!(requests[1]["model"], "some-model");
     let messages = requests[1]["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 3, "{messages:?}");

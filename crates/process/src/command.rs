@@ -20,6 +20,9 @@ pub struct Command {
     pub cwd: PathBuf,
     pub io: Io,
     pub input: Input,
+    /// A pipe with a name, for errors that are not to be among the output of a command behind
+    /// pipes. Whoever made it reads it.
+    pub errors: Option<PathBuf>,
     /// How long it may live, in the foreground and the background together.
     pub timeout: Option<Duration>,
     pub start: Start,
@@ -39,6 +42,7 @@ impl Command {
             cwd,
             io: Io::Pipes,
             input: Input::Nothing,
+            errors: None,
             timeout: None,
             start: Start::Foreground,
             patience: PATIENCE,
@@ -49,8 +53,8 @@ impl Command {
     }
 }
 
-/// What the command's output is connected to. Either way errors and output are one stream, in
-/// the order in which they were written.
+/// What the command's output is connected to. Unless errors have a pipe of their own, they and the
+/// output are one stream, in the order in which they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     Pipes,
@@ -58,12 +62,14 @@ pub enum Io {
 }
 
 /// What a command behind pipes finds when it reads. A terminal can always be written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The end, at once: a command that nobody will answer must not wait for an answer.
     Nothing,
     /// Whatever is written with [`crate::Processes::write`].
     Open,
+    /// This, and then the end.
+    Text(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod pids;
 mod watch;
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -157,7 +158,12 @@ fn copy(file: impl AsFd) -> io::Result<OwnedFd> {
 /// Starts the command behind pipes and gives its number.
 fn start_in_pipes(order: &Order) -> io::Result<u32> {
     let mut command = command(order)?;
-    command.stdin(copy(io::stderr())?).stdout(copy(io::stdout())?).stderr(copy(io::stdout())?);
+    command.stdin(copy(io::stderr())?).stdout(copy(io::stdout())?);
+    if order.errors.as_os_str().is_empty() {
+        command.stderr(copy(io::stdout())?);
+    } else {
+        command.stderr(OpenOptions::new().write(true).open(&order.errors)?);
+    }
     Ok(command.process_group(0).spawn()?.id())
 }
 

@@ -1,6 +1,7 @@
 //! Our side of one command: starts its keeper, keeps what it says, and sees it to its end.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
@@ -83,7 +84,7 @@ pub(crate) async fn start(
     mark: &str,
 ) -> Result<(Kept, Ends), Refusal> {
     let failed = |source| Error::Keeper { program: keeper.program.clone(), source };
-    let (near, far) = ends(command.io, command.input).map_err(failed)?;
+    let (near, far) = ends(command.io, &command.input).map_err(failed)?;
     let (leash, other) = Socket::pair().map_err(failed)?;
     leash.set_nonblocking(true).map_err(failed)?;
     let leash = UnixStream::from_std(leash).map_err(failed)?;
@@ -125,16 +126,18 @@ fn order(command: &Command, mark: &str) -> Order {
     env.push((MARK.into(), mark.into()));
     let cwd = std::path::absolute(&command.cwd).unwrap_or_else(|_| command.cwd.clone());
     let terminal = matches!(command.io, Io::Terminal { .. });
-    Order { argv: command.argv.clone(), env, cwd, terminal }
+    let errors = command.errors.clone().unwrap_or_default();
+    Order { argv: command.argv.clone(), env, cwd, terminal, errors }
 }
 
-fn ends(io: Io, input: Input) -> io::Result<(Ends, Far)> {
+fn ends(io: Io, input: &Input) -> io::Result<(Ends, Far)> {
     match io {
         Io::Pipes => {
             let (output, far) = io::pipe()?;
             let (near_input, far_input) = match input {
-                Input::Nothing => (None, Stdio::null()),
-                Input::Open => {
+                // Not `Stdio::null`: it travels as an error output, which one cannot read from.
+                Input::Nothing => (None, Stdio::from(File::open("/dev/null")?)),
+                Input::Open | Input::Text(_) => {
                     let (reader, writer) = io::pipe()?;
                     let writer = OwnedFd::from(writer);
                     never_block(&writer)?;

@@ -25,6 +25,8 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     pub(crate) terminal: bool,
+    /// Empty: errors go where the output goes.
+    pub(crate) errors: PathBuf,
 }
 
 impl Order {
@@ -32,6 +34,7 @@ impl Order {
         let mut body = Vec::new();
         put(&mut body, if self.terminal { b"t" } else { b"p" });
         put(&mut body, self.cwd.as_os_str().as_bytes());
+        put(&mut body, self.errors.as_os_str().as_bytes());
         put(&mut body, &self.argv.len().to_le_bytes());
         for word in &self.argv {
             put(&mut body, word.as_bytes());
@@ -60,6 +63,7 @@ impl Order {
     fn decode(mut body: &[u8]) -> Option<Order> {
         let mut order = Order { terminal: take(&mut body)? == b"t", ..Order::default() };
         order.cwd = PathBuf::from(OsStr::from_bytes(take(&mut body)?));
+        order.errors = PathBuf::from(OsStr::from_bytes(take(&mut body)?));
         let words = usize::from_le_bytes(take(&mut body)?.try_into().ok()?);
         for _ in 0..words {
             order.argv.push(OsString::from_vec(take(&mut body)?.to_vec()));
@@ -159,6 +163,7 @@ mod tests {
             env: vec![("A".into(), "1=2\n".into()), ("B".into(), "".into())],
             cwd: "/tmp".into(),
             terminal: true,
+            errors: "/tmp/errors".into(),
         };
         assert_eq!(Order::read(&order.encode()[..]).unwrap(), order);
         for cut in 0..order.encode().len() {

@@ -2,18 +2,20 @@
 //! or the table itself, has killed what it stood for.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::geteuid;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::command::{
-    Command, Error, Hold, Id, Io, Keeper, Log, Progress, Ran, Report, Row, Start,
+    Command, Error, Hold, Id, Input, Io, Keeper, Log, Progress, Ran, Report, Row, Start,
 };
 use crate::kept::{self, Held, Kept, Reader, Refusal};
 use crate::output::Store;
@@ -119,6 +121,10 @@ impl Processes {
         // A terminal is no pipe, but written to in the same way.
         let input = ends.input.map(Sender::from_owned_fd_unchecked);
         let input = input.transpose().map_err(failed)?;
+        let (input, handed) = match &command.input {
+            Input::Text(text) if command.io == Io::Pipes => (None, input.zip(Some(text.clone()))),
+            Input::Nothing | Input::Open | Input::Text(_) => (input, None),
+        };
         let (orders, heard) = mpsc::unbounded_channel();
         let process = Arc::new(Process {
             id,
@@ -134,7 +140,13 @@ impl Processes {
             report: watch::Sender::new(None),
         });
         let mut table = self.table();
-        table.tasks.spawn(supervise(kept, reader, Arc::clone(&process), heard, command.timeout));
+        let attended = supervise(kept, reader, Arc::clone(&process), heard, command.timeout);
+        table.tasks.spawn(async move {
+            tokio::select! {
+                () = attended => {}
+                () = hand_in(handed) => {}
+            }
+        });
         table.rows.insert(id, Arc::clone(&process));
         Ok(process)
     }
@@ -264,6 +276,16 @@ impl Table {
         self.last += 1;
         Ok(Id(self.last))
     }
+}
+
+/// Writes what a command is to read, as fast as it reads, then the end. Never done: how the command
+/// ends is somebody else's business.
+async fn hand_in(handed: Option<(Sender, String)>) {
+    if let Some((mut input, text)) = handed {
+        // Who does not want to read it all need not.
+        let _ = input.write_all(text.as_bytes()).await;
+    }
+    pending::<()>().await;
 }
 
 /// Kills a command when whoever ran it goes away.

@@ -205,6 +205,20 @@ async fn is_written_to() {
     processes.close_input(id).await.unwrap();
     let Ran::Ended(report) = processes.wait(id, END).await.unwrap() else { panic!() };
     assert_eq!((report.exit, report.output.bytes), (Exit::Code(0), 300_006));
+    for text in ["cat", "head -c 300000", "sleep 0.1; cat; echo >&2"] {
+        let input = Input::Text("y".repeat(300_000));
+        let ran = processes.run("a1", Command { input, ..sh(text, &folder) }, |_| {}).await;
+        let Ok(Ran::Ended(report)) = ran else { panic!("{text}: {ran:?}") };
+        assert_eq!(report.output.bytes / 10, 30_000, "{text}");
+    }
+    let unread = Command { input: Input::Text("y".repeat(300_000)), ..sh("exit 4", &folder) };
+    let Ok(Ran::Ended(report)) = processes.run("a1", unread, |_| {}).await else { panic!() };
+    assert_eq!(report.exit, Exit::Code(4));
+    let Ok(Ran::Ended(report)) = processes.run("a1", sh("cat; echo $?", &folder), |_| {}).await
+    else {
+        panic!()
+    };
+    assert_eq!(report.output.head, "0\n", "nothing to read is an end, not an error");
     let deaf = background(&processes, "a1", sh("sleep 1000", &folder)).await;
     assert!(matches!(processes.write(deaf, b"x").await, Err(Error::NoInput { .. })));
     let slow = Command { input: Input::Open, ..sh("sleep 1000", &folder) };

@@ -25,6 +25,7 @@ use locum_kernel::{
     Unfoldable, VERSION, View, deadline, owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::events::Teller;
@@ -169,6 +170,8 @@ pub struct Driver {
     handle: Handle,
     syncs: mpsc::UnboundedReceiver<Synced>,
     sync: mpsc::UnboundedSender<Synced>,
+    /// What is brought again for those who lived before this process.
+    revived: JoinSet<()>,
     /// Entries since the last snapshot.
     entries: u32,
     /// Who keeps what is allowed for the project.
@@ -240,6 +243,7 @@ impl Driver {
 
     /// Goes on until it is over; then says how it ended. Everything told is safe by then.
     pub async fn run(&mut self, hands: &Hands, until: Until) -> Result<Line, Error> {
+        self.revive(hands);
         loop {
             self.look_for_news()?;
             let wake = self.reconcile(hands);
@@ -251,6 +255,18 @@ impl Driver {
             }
             self.wait(wake).await?;
             self.take_what_is_ready()?;
+        }
+    }
+
+    /// What was prepared for agents that still live is not there in a new process.
+    fn revive(&mut self, hands: &Hands) {
+        let live = self.session.agents().iter().filter(|agent| agent.is_prepared());
+        for id in live.map(locum_kernel::Agent::id) {
+            if let Some(kit) = self.session.kit(id).filter(|kit| !kit.servers.is_empty()) {
+                let again = hands.tools.prepare(id, kit.clone());
+                // Who needs it waits for it, and says what is wrong if it does not come.
+                self.revived.spawn(async move { drop(again.await) });
+            }
         }
     }
 

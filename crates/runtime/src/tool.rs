@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use locum_kernel::{AgentId, Errand, Output, Relay, ToolSpec};
+use locum_kernel::{AgentId, Errand, Kit, Output, Ready, Relay, ToolSpec};
 
 use crate::live::Live;
 use crate::provider::Task;
@@ -26,6 +26,13 @@ pub trait Toolbox: Debug + Send + Sync {
     /// What became of a question that a running call of this box has put with
     /// [`locum_kernel::Input::Wondered`].
     fn answered(&self, _relay: &Relay) {}
+
+    /// Brings what an agent wants before its first turn, and says what came of it.
+    /// After a crash it may be asked again for what is there already. Why it cannot be is what the
+    /// agent ends with.
+    fn prepare(&self, _agent: AgentId, _kit: Kit) -> Task<Result<Ready, String>> {
+        Box::pin(async { Ok(Ready::default()) })
+    }
 
     /// An agent has ended: what it left running ends with it.
     fn ended(&self, _agent: AgentId) {}
@@ -73,6 +80,22 @@ impl Toolbox for Tools {
         for tools in &self.boxes {
             tools.answered(relay);
         }
+    }
+
+    fn prepare(&self, agent: AgentId, kit: Kit) -> Task<Result<Ready, String>> {
+        let tasks = self.boxes.iter().map(|tools| tools.prepare(agent, kit.clone()));
+        let tasks: Vec<_> = tasks.collect();
+        Box::pin(async move {
+            let mut all = Ready::default();
+            let mut told: Vec<String> = Vec::new();
+            for task in tasks {
+                let ready = task.await?;
+                all.tools.extend(ready.tools);
+                told.extend(ready.told);
+            }
+            all.told = (!told.is_empty()).then(|| told.join("\n"));
+            Ok(all)
+        })
     }
 
     fn ended(&self, agent: AgentId) {

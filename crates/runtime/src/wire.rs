@@ -23,6 +23,7 @@ pub(crate) mod sse;
 mod tests;
 pub(crate) mod text;
 pub(crate) mod tls;
+pub mod tuning;
 pub(crate) mod words;
 
 use std::fmt::Debug;

@@ -103,7 +103,7 @@ fn mount(layer: &Layer, words: &mut Words) {
     let path = &layer.path;
     match layer.mount {
         Mount::Open => words.same("--bind", path),
-        Mount::Freeze => words.same("--ro-bind", path),
+        Mount::Show | Mount::Freeze => words.same("--ro-bind", path),
         Mount::HideFile => hide_file(path, words),
         Mount::HideFolder => words.at("--tmpfs", path),
     }

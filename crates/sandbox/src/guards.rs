@@ -1,7 +1,7 @@
 //! The guards everybody wants: what makes a repository run things, and where people keep keys.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::walls::{Guard, Keep, StandIn};
 
@@ -60,6 +60,26 @@ pub fn repository(folder: &Path) -> Vec<Guard> {
     if worktrees.exists() {
         guards.push(Guard { path: worktrees, keep: Keep::Frozen, absent: StandIn::Folder });
     }
+    guards
+}
+
+/// The same for somebody who works in a worktree of a repository and commits there. `common` is the
+/// repository's own folder, `own` the worktree's in it; what is the others' is kept as well.
+pub fn worktree(common: &Path, own: &Path) -> Vec<Guard> {
+    let frozen = |path: PathBuf| Guard { path, keep: Keep::Frozen, absent: StandIn::Folder };
+    let mut guards = git_folder(common);
+    let modules = fs::read_dir(common.join("modules")).into_iter().flatten().flatten();
+    for module in modules.take(MODULES_MAX) {
+        guards.extend(git_folder(&module.path()));
+    }
+    let others = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    guards.extend(others.map(|it| it.path()).filter(|path| path != own).map(frozen));
+    // Where the main worktree stands is its owner's affair.
+    let theirs = ["HEAD", "index"].map(|name| common.join(name));
+    let ours = ["commondir", "gitdir"].map(|name| own.join(name));
+    guards.extend(theirs.into_iter().chain(ours).filter(|path| path.exists()).map(frozen));
+    let settings = own.join("config.worktree");
+    guards.push(Guard { path: settings, keep: Keep::Frozen, absent: StandIn::File("") });
     guards
 }
 

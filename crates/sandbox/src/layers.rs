@@ -22,6 +22,8 @@ const LINKS_MAX: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Mount {
     Open,
+    /// Can be read although it lies in a hidden folder.
+    Show,
     Freeze,
     HideFile,
     HideFolder,
@@ -88,6 +90,12 @@ pub(crate) fn plan(walls: &Walls) -> Result<Plan, NoWalls> {
         .filter(|(path, mount)| *mount == Mount::Open || !covered(path, &hidden, &writable))
         .map(|(path, mount)| Layer { path, mount })
         .collect();
+    // Who may write nowhere still reads where the work is.
+    if walls.writes == Writes::Nowhere {
+        let above = |root: &PathBuf| hidden.iter().any(|it| root != it && root.starts_with(it));
+        let shown = fs::canonicalize(&walls.workspace).into_iter().filter(above);
+        layers.extend(shown.map(|path| Layer { path, mount: Mount::Show }));
+    }
     layers.sort_by_key(|layer| layer.path.components().count());
     Ok(Plan { layers, writable, hidden, wants: draft.wants, fragile: draft.fragile })
 }

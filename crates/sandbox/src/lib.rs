@@ -40,7 +40,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use enclose::enclose;
-pub use guards::{credentials, repository};
+pub use guards::{credentials, repository, worktree};
 pub use seatbelt::profile;
 pub use standin::Hold;
 pub use survey::{Builder, Seccomp, Survey, Weakness};

@@ -50,6 +50,10 @@ pub(crate) fn apply(layers: &[Layer]) -> Result<(), Failed> {
         let path = &layer.path;
         match layer.mount {
             Mount::Open => open(path, opened.iter().find(|(layer, _)| *layer == index))?,
+            Mount::Show => {
+                open(path, opened.iter().find(|(layer, _)| *layer == index))?;
+                restrict(path, MountFlags::RDONLY)?;
+            }
             Mount::Freeze => {
                 at(path, mount_bind_recursive(path, path))?;
                 restrict(path, MountFlags::RDONLY)?;
@@ -121,8 +125,8 @@ fn unreachable(error: &io::Error) -> bool {
 /// Open folders in hidden ones, which have to be found before they are hidden.
 fn opened(layers: &[Layer]) -> Result<Vec<(usize, File)>, Failed> {
     let mut found = Vec::new();
-    for (index, layer) in layers.iter().enumerate().filter(|(_, layer)| layer.mount == Mount::Open)
-    {
+    let seen = |layer: &Layer| matches!(layer.mount, Mount::Open | Mount::Show);
+    for (index, layer) in layers.iter().enumerate().filter(|(_, layer)| seen(layer)) {
         let hides =
             |other: &Layer| other.mount == Mount::HideFolder && layer.path.starts_with(&other.path);
         if layers.iter().any(hides) {

@@ -43,6 +43,7 @@ pub fn profile(walls: &Walls) -> Result<String, NoWalls> {
             Mount::Open if plan.writable.contains(&layer.path) => {}
             // A folder on the way to a guard: it may be filled, but not moved away.
             Mount::Open => line("deny file-write-unlink", "literal", &layer.path)?,
+            Mount::Show => line("allow file-read*", "subpath", &layer.path)?,
             Mount::Freeze => line("deny file-write*", "subpath", &layer.path)?,
             Mount::HideFile | Mount::HideFolder => {
                 line("deny file-read* file-write*", "subpath", &layer.path)?;

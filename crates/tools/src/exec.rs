@@ -1,4 +1,4 @@
-//! `exec` and `process`: commands behind walls, and what they leave running.
+//! `exec`, `process` and `passthrough`: commands behind walls, and what they leave running.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,16 +14,19 @@ use locum_process::{
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
-use locum_sandbox::{Enclosed, Hold, Network, Terminal, Walls, Writes};
+use locum_sandbox::{Enclosed, Hold, Terminal, Walls};
 
 use crate::files::cut;
+use crate::past::Moment;
 use crate::place::survey;
-use crate::process;
-use crate::{Place, is_set, number, text};
+use crate::site::{Watched, with_network};
+use crate::{Place, is_set, number, passthrough, process, text};
 
 /// Longest a command may take if nothing else is said, in the foreground and the background.
 const TIMEOUT: Duration = Duration::from_mins(30);
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+/// More than ending one that is too late can take.
+const LATE: Duration = Duration::from_mins(1);
 /// A terminal as wide as most.
 const ROWS: u16 = 40;
 const COLS: u16 = 120;
@@ -37,12 +40,14 @@ pub struct Exec(Arc<Room>);
 /// What all calls share.
 #[derive(Debug)]
 pub(crate) struct Room {
-    place: Place,
+    pub(crate) place: Place,
     pub(crate) processes: Processes,
     /// Why there are no walls on this machine; a person is asked for every command then.
     bare: Option<String>,
     /// Commands that went to the background and whose end nobody has been told yet.
     background: Mutex<BTreeMap<Id, Background>>,
+    /// What was in a workspace when it was last looked at, so that not all is read again.
+    pub(crate) moments: Mutex<BTreeMap<PathBuf, Moment>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +71,13 @@ impl Exec {
             found
         };
         let processes = Processes::new(Keeper::of_this_program(KEEP));
-        Exec(Arc::new(Room { place, processes, bare, background: Mutex::default() }))
+        Exec(Arc::new(Room {
+            place,
+            processes,
+            bare,
+            background: Mutex::default(),
+            moments: Mutex::default(),
+        }))
     }
 
     /// Why commands run without walls here, if they do.
@@ -109,9 +120,12 @@ fn machine() -> String {
 
 impl Toolbox for Exec {
     fn specs(&self) -> Vec<ToolSpec> {
-        let caution = self.0.bare.clone();
-        let exec = ToolSpec { caution, ..ToolSpec::new("exec", Class::Exec, Some("command")) };
-        vec![exec, ToolSpec::new("process", Class::Exec, Some("action"))]
+        let command = |name| ToolSpec {
+            caution: self.0.bare.clone(),
+            ..ToolSpec::new(name, Class::Exec, Some("command"))
+        };
+        let process = ToolSpec::new("process", Class::Exec, Some("action"));
+        vec![command("exec"), process, command(passthrough::NAME)]
     }
 
     fn run(&self, errand: Errand, live: Live) -> Task<Output> {
@@ -119,6 +133,7 @@ impl Toolbox for Exec {
         Box::pin(async move {
             match errand.tool.as_str() {
                 "process" => process::run(&room, &errand).await,
+                passthrough::NAME => passthrough::run(room, errand, live).await,
                 _ => room.exec(errand, live).await,
             }
         })
@@ -142,16 +157,23 @@ impl Room {
             Ok((_, Err(why))) => return Output::error(why),
             Err(error) => return Output::error(format!("exec failed: {error}")),
         };
-        let Prepared { command, hold } = prepared;
+        let Prepared { command, hold, watched } = prepared;
         let call = errand.call;
         let typed = text(&errand.arguments, "command").unwrap_or_default().to_owned();
         let told = |it: &Progress| live.output(call, it.bytes, &it.tail);
         let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
         self.let_go();
+        let errand = self.look_after(errand, watched).await;
         match ran {
             Ok(Ran::Ended(report)) => {
                 drop(hold);
-                self.told(Some(typed), &report)
+                let mut output = self.told(Some(typed), &report);
+                if errand.ours.is_some() && report.exit == Exit::TimedOut {
+                    // First, because of a check that failed only the first line is told.
+                    let after = report.ms / 1_000;
+                    output.text = format!("timed out after {after} s\n{}", output.text);
+                }
+                output
             }
             Ok(Ran::Backgrounded { id, so_far }) => {
                 self.background().insert(id, Background { line: typed, hold: Some(hold) });
@@ -166,66 +188,58 @@ impl Room {
     fn prepare(&self, errand: &Errand) -> Result<Prepared, String> {
         let line = text(&errand.arguments, "command").filter(|line| !line.trim().is_empty());
         let line = line.ok_or("exec needs a `command`")?;
-        let cwd = self.folder(text(&errand.arguments, "cwd").unwrap_or_default())?;
-        let output = self.place.output();
-        fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+        let site = self.site(errand)?;
+        let cwd = site.folder(text(&errand.arguments, "cwd").unwrap_or_default())?;
         let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
         let argv: Vec<OsString> = vec![shell.into(), "-c".into(), line.into()];
         let tty = is_set(&errand.arguments, "tty");
-        let walls = self.walls(errand, tty);
+        let mut walls = site.walls(errand);
+        if is_set(&errand.arguments, "network") {
+            with_network(&mut walls, errand);
+        }
+        walls.terminal = if tty { Terminal::Given } else { Terminal::Detached };
+        let mut prepared = self.enclose(&walls, argv, cwd)?;
+        let timeout = number(&errand.arguments, "timeout_s").map(Duration::from_secs);
+        let timeout = timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX);
+        let command = &mut prepared.command;
+        command.timeout = Some(timeout);
+        if tty {
+            command.io = Io::Terminal { rows: ROWS, cols: COLS };
+        }
+        if errand.ours.is_some() {
+            stay(command, timeout);
+        } else if is_set(&errand.arguments, "background") {
+            command.start = Start::Background;
+            command.input = locum_process::Input::Open;
+        }
+        prepared.watched = self.before(errand, &site.place.workspace);
+        Ok(prepared)
+    }
+
+    /// A command behind walls, or without them where there are none: a person has agreed then, or
+    /// it would not run.
+    pub(crate) fn enclose(
+        &self,
+        walls: &Walls,
+        argv: Vec<OsString>,
+        cwd: PathBuf,
+    ) -> Result<Prepared, String> {
+        let output = self.place.output();
+        fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
         let Enclosed { argv, env, hold } = if self.bare.is_some() {
-            // A person has agreed, or this would not run.
             let env = locum_sandbox::environment(&walls.granted);
             Enclosed { argv, env, hold: Hold::default() }
         } else {
-            let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
+            let enclosed = locum_sandbox::enclose(walls, survey(), &argv, &cwd);
             enclosed.map_err(|why| format!("not run: {why}"))?
         };
-        let io = if tty { Io::Terminal { rows: ROWS, cols: COLS } } else { Io::Pipes };
-        let background = is_set(&errand.arguments, "background");
-        let timeout = number(&errand.arguments, "timeout_s").map(Duration::from_secs);
         let command = Command {
             env,
-            io,
-            start: if background { Start::Background } else { Start::Foreground },
-            input: if background {
-                locum_process::Input::Open
-            } else {
-                locum_process::Input::Nothing
-            },
-            timeout: Some(timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX)),
             // The walls have a world of their own; two of them would only hide things.
             hold: if self.bare.is_some() { Held::Auto } else { Held::Tree },
             ..Command::new(argv, cwd, output)
         };
-        Ok(Prepared { command, hold })
-    }
-
-    /// An agent that may not write has commands that cannot; one without network likewise.
-    fn walls(&self, errand: &Errand, tty: bool) -> Walls {
-        let may = |class: Class| errand.may.contains(&class);
-        let workspace = &self.place.workspace;
-        let mut walls =
-            if may(Class::Write) { Walls::around(workspace) } else { Walls::read_only(workspace) };
-        if may(Class::Network) && is_set(&errand.arguments, "network") {
-            walls.network = Network::On;
-        }
-        debug_assert!(may(Class::Write) || walls.writes == Writes::Nowhere);
-        walls.guards = self.place.guards();
-        walls.terminal = if tty { Terminal::Given } else { Terminal::Detached };
-        walls
-    }
-
-    fn folder(&self, named: &str) -> Result<PathBuf, String> {
-        let folder = self.place.workspace.join(named);
-        let real = folder.canonicalize().map_err(|error| format!("{named}: {error}"))?;
-        let root = self.place.workspace.canonicalize();
-        let root = root.map_err(|error| format!("the workspace: {error}"))?;
-        if real.starts_with(root) {
-            Ok(real)
-        } else {
-            Err(format!("{named} is outside the workspace"))
-        }
+        Ok(Prepared { command, hold, watched: None })
     }
 
     /// How a command of the background ended. Its deed is told once, however often it is asked.
@@ -235,11 +249,6 @@ impl Room {
     }
 
     fn told(&self, line: Option<String>, report: &Report) -> Output {
-        let exit = match report.exit {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
-            Exit::TimedOut | Exit::Killed | Exit::TooManyProcesses | Exit::Lost => -1,
-        };
         let mut output = cut(&self.place.spills(), whole(report));
         if report.exit != Exit::Code(0) {
             output.text = format!("{}\n[{}]", output.text.trim_end(), report.exit);
@@ -249,7 +258,7 @@ impl Room {
             let left = report.left_behind;
             output.text = format!("{}\n[{left} processes it left were ended]", output.text);
         }
-        output.deeds.extend(line.map(|argv| Deed::Ran { argv, exit }));
+        output.deeds.extend(line.map(|argv| ran(argv, report.exit)));
         output
     }
 
@@ -267,13 +276,30 @@ impl Room {
     }
 }
 
-struct Prepared {
-    command: Command,
-    hold: Hold,
+pub(crate) struct Prepared {
+    pub(crate) command: Command,
+    pub(crate) hold: Hold,
+    pub(crate) watched: Option<Watched>,
+}
+
+/// It is waited for until it ends, however long that takes.
+pub(crate) fn stay(command: &mut Command, timeout: Duration) {
+    command.timeout = Some(timeout);
+    command.patience = timeout + LATE;
+}
+
+/// What the receipt says of a command. Without an exit code it is -1.
+pub(crate) fn ran(argv: String, exit: Exit) -> Deed {
+    let exit = match exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => 128 + signal,
+        Exit::TimedOut | Exit::Killed | Exit::TooManyProcesses | Exit::Lost => -1,
+    };
+    Deed::Ran { argv, exit }
 }
 
 /// All of what a command said, if it is somewhere; the file it was in is not needed any more.
-fn whole(report: &Report) -> String {
+pub(crate) fn whole(report: &Report) -> String {
     let Some(spill) = &report.output.spill else { return shown(&report.output) };
     let whole = fs::read(&spill.path);
     let _ = fs::remove_file(&spill.path);

@@ -1,7 +1,8 @@
 //! `read`, `write`, `edit`, `ls`, `glob` and `grep`.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use locum_files::{Answer, ChangeKind, Desk, Error, Spills, Stop};
 use locum_kernel::{AgentId, Class, Deed, Errand, Output, ToolSpec};
@@ -9,7 +10,9 @@ use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
 
-use crate::{Place, Shelf};
+use crate::copies::Copy;
+use crate::past::{Past, State, What, meant};
+use crate::{Place, Shelf, text};
 
 /// A slow disk or an endless tree must not hold an agent for ever.
 const TIMEOUT_MS: u64 = 60_000;
@@ -24,15 +27,85 @@ const TOOLS: [(&str, Class); 6] = [
 ];
 
 #[derive(Debug)]
-pub struct Files {
-    desk: Arc<Desk>,
+pub struct Files(Arc<Drawer>);
+
+/// What all calls share.
+#[derive(Debug)]
+struct Drawer {
+    place: Place,
+    /// The workspace.
+    main: Arc<Desk>,
+    /// Those of agents with copies of their own. What was read at one says nothing of another.
+    own: Mutex<BTreeMap<AgentId, Arc<Desk>>>,
     shelf: Shelf,
 }
 
 impl Files {
     pub fn new(place: &Place) -> Result<Files, Error> {
-        let desk = Desk::new(place.roots()?).with_spills(Spills::open_in(&place.spills())?);
-        Ok(Files { desk: Arc::new(desk), shelf: Shelf::new(&place.data) })
+        let desk = Desk::new(place.roots(None)?).with_spills(Spills::open_in(&place.spills())?);
+        let shelf = Shelf::new(&place.data);
+        let main = Arc::new(desk);
+        Ok(Files(Arc::new(Drawer { place: place.clone(), main, own: Mutex::default(), shelf })))
+    }
+}
+
+impl Drawer {
+    fn own(&self) -> MutexGuard<'_, BTreeMap<AgentId, Arc<Desk>>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The desk an agent works at, and where that is if it is not the workspace.
+    fn desk(&self, agent: Option<AgentId>) -> Result<(Arc<Desk>, Option<PathBuf>), String> {
+        let Some(agent) = agent else { return Ok((Arc::clone(&self.main), None)) };
+        let copy = Copy::of(&self.place, agent)?;
+        let folder = copy.place.workspace.clone();
+        if let Some(desk) = self.own().get(&agent) {
+            return Ok((Arc::clone(desk), Some(folder)));
+        }
+        let made = copy.place.roots(Some(&self.place.data)).and_then(|roots| {
+            Ok(Desk::new(roots).with_spills(Spills::open_in(&self.place.spills())?))
+        });
+        let desk = Arc::new(made.map_err(|error| error.to_string())?);
+        // Two first calls at once must not have two memories of what was read.
+        let desk = Arc::clone(self.own().entry(agent).or_insert(desk));
+        Ok((desk, Some(folder)))
+    }
+
+    fn run(&self, errand: &Errand, stop: &Stop) -> Result<Output, String> {
+        let (desk, folder) = self.desk(errand.desk)?;
+        let reader = errand.agent.to_string();
+        let workspace = folder.as_deref().unwrap_or(&self.place.workspace);
+        let about = self.keep(errand, workspace)?;
+        let answer = desk.run(&reader, &errand.tool, &errand.arguments, stop);
+        let answer = answer.map_err(|error| error.to_string())?;
+        if let (Some((past, path, before)), Some(change)) = (about, &answer.change) {
+            let after = past.keep(&path).ok().flatten();
+            // Otherwise somebody was faster, and what the agent left is not known.
+            if after.as_ref().is_some_and(|after| after.sha256 == change.after) {
+                // Without this the change counts as cut: it is not taken back.
+                let _ = past.note(errand, &[What::Changed { path, before, after }]);
+            }
+        }
+        Ok(output(answer, folder.as_deref(), &self.shelf))
+    }
+
+    /// Keeps what is about to be changed, where that is wanted.
+    fn keep(
+        &self,
+        errand: &Errand,
+        workspace: &Path,
+    ) -> Result<Option<(Past, PathBuf, Option<State>)>, String> {
+        let past = Past::for_errand(&self.place, errand).filter(|_| errand.class == Class::Write);
+        let path = text(&errand.arguments, "path").and_then(|named| meant(workspace, named));
+        let Some((past, path)) = past.zip(path) else { return Ok(None) };
+        let kept = past.keep(&path).and_then(|before| {
+            past.note(errand, &[What::About { path: path.clone(), before: before.clone() }])?;
+            Ok(before)
+        });
+        let before = kept.map_err(|error| {
+            format!("not written, because what is there could not be kept: {error}")
+        })?;
+        Ok(Some((past, path, before)))
     }
 }
 
@@ -46,36 +119,38 @@ impl Toolbox for Files {
     }
 
     fn run(&self, errand: Errand, _live: Live) -> Task<Output> {
-        let (desk, pictures) = (Arc::clone(&self.desk), self.shelf.clone());
+        let drawer = Arc::clone(&self.0);
         Box::pin(async move {
             let stop = Stop::new();
             let _gone = Gone(stop.clone());
-            let reader = errand.agent.to_string();
-            let work = tokio::task::spawn_blocking(move || {
-                let answer = desk.run(&reader, &errand.tool, &errand.arguments, &stop);
-                answer.map(|answer| output(answer, &pictures))
-            });
+            let work = tokio::task::spawn_blocking(move || drawer.run(&errand, &stop));
             match work.await {
                 Ok(Ok(output)) => output,
-                Ok(Err(error)) => Output::error(error.to_string()),
+                Ok(Err(why)) => Output::error(why),
                 Err(error) => Output::error(format!("the file tools failed: {error}")),
             }
         })
     }
 
     fn ended(&self, agent: AgentId) {
-        self.desk.forget(&agent.to_string());
+        let reader = agent.to_string();
+        self.0.main.forget(&reader);
+        let mut own = self.0.own();
+        own.remove(&agent);
+        own.values().for_each(|desk| desk.forget(&reader));
     }
 }
 
-fn output(answer: Answer, shelf: &Shelf) -> Output {
+/// `folder` is where it was done if not in the workspace: whoever reads of it is not there.
+fn output(answer: Answer, folder: Option<&Path>, shelf: &Shelf) -> Output {
     let mut output = Output::ok(answer.text);
     if let Some(change) = answer.change {
         let kind = match change.kind {
             ChangeKind::Created => "created",
             ChangeKind::Changed => "changed",
         };
-        let (path, sha256) = (change.path, change.after);
+        let path = folder.map(|folder| folder.join(&change.path).to_string_lossy().into_owned());
+        let (path, sha256) = (path.unwrap_or(change.path), change.after);
         output.deeds.push(Deed::Changed { path, sha256, change: kind.into() });
     }
     if let Some(image) = answer.image {

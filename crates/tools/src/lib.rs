@@ -2,20 +2,30 @@
 //! wrote them, what comes back is text, facts for the receipt and pictures; what may run at all is
 //! decided before, by the kernel.
 //!
-//! In reading order: [`Place`] (where tools work), `files`, `exec` and `process`, `web`, `recall`,
-//! `servers`, and [`Shelf`] (where pictures are kept).
+//! In reading order: [`Place`] (where tools work), [`Copies`] (of a repository, for agents that
+//! have their own), [`Past`] (what was there before), `files`, `site` (where commands run), `exec`,
+//! `process` and `passthrough`, `web`, `recall`, `servers`, `brought` (servers for one agent), and
+//! [`Shelf`] (where pictures are kept).
 
+mod brought;
+mod copies;
 mod exec;
 mod files;
+mod passthrough;
+mod past;
 mod place;
 mod process;
 mod recall;
 mod servers;
 mod shelf;
+mod site;
 mod web;
 
+pub use brought::{Brought, Heard};
+pub use copies::{Copies, Kept, kept};
 pub use exec::{Exec, KEEP};
 pub use files::Files;
+pub use past::{Act, Past, Row, State, Verdict, What, cut_commands, undo};
 pub use place::{Place, environment};
 pub use recall::Recall;
 pub use servers::{Servers, Trouble};

@@ -34,13 +34,15 @@ impl Place {
         self.data.join("output")
     }
 
-    pub(crate) fn roots(&self) -> Result<Roots, Error> {
+    /// `around` is a folder of ours that the work lies in on purpose: a root is left by no path, so
+    /// nothing else of it can be reached.
+    pub(crate) fn roots(&self, around: Option<&Path>) -> Result<Roots, Error> {
         let mut roots = Roots::new(&self.workspace, Access::Writable)?;
         // One that cannot be opened is one less; the workspace is what matters.
         for folder in self.readable.iter().take(READABLE_MAX).filter(|it| it.is_dir()) {
             roots = roots.and(folder, Access::ReadOnly)?;
         }
-        for path in self.hidden() {
+        for path in self.hidden().filter(|path| Some(*path) != around) {
             roots = roots.protect(path, Bar::Everything);
         }
         // By any name: a hard link is the file itself, and no path in here tells.

@@ -95,3 +95,17 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// A file as it stands in one line of a table: `⏎` ends a line of it, `<TAB>` and `<ESC>` are what
+/// they say, `<U+202E>` is a character that nobody would see.
+pub(crate) fn spelled_out(line: &str) -> String {
+    let text = line.replace('⏎', "\n").replace("<TAB>", "\t").replace("<ESC>", "\\");
+    let mut parts = text.split("<U+");
+    let mut whole = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_once('>').unwrap();
+        whole.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
+        whole.push_str(rest);
+    }
+    whole
+}

@@ -59,6 +59,12 @@ impl Agent {
         self.trial.over && self.trial.judged == last
     }
 
+    /// It lives, and what it wanted before its first turn was brought.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.prepared && !self.has_ended()
+    }
+
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)

@@ -202,7 +202,8 @@ fn ending(output: &Output) -> String {
         Deed::Changed { .. } => None,
     });
     match exit {
-        Some(exit) if !output.is_error || exit != 0 => format!("ended with {exit}"),
+        // Below 0 it has no exit code of its own: it was too late, or killed.
+        Some(exit) if exit > 0 || !output.is_error => format!("ended with {exit}"),
         Some(_) | None => format!("came to nothing: {}", headline(&output.text, 200)),
     }
 }

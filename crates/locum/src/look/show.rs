@@ -1,6 +1,7 @@
 //! `locum show`: one agent in full, folded out of the journal.
 
 use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why};
+use locum_tools::{Kept, kept};
 use serde_json::{Value, json};
 
 use super::{Sight, agent_json, next, show_json, text};
@@ -16,12 +17,14 @@ struct Past {
     brief: Option<String>,
     result: Option<String>,
     receipt: Option<Box<Receipt>>,
+    /// The copy of the repository that it has, or has left its work in.
+    copy: Option<Kept>,
 }
 
 pub(super) fn run(flags: &Show, sight: &Sight) -> Result<(), Complaint> {
     let (key, session) = sight.find(flags.place.session.as_deref())?;
     let id = address::agent(&session, &flags.agent)?;
-    let mut past = Past::default();
+    let mut past = Past { copy: kept(&sight.folder, &key, id), ..Past::default() };
     let session = sight.walk(&key, |_, entry| {
         entry.events.iter().for_each(|event| past.learn(id, event));
     })?;
@@ -67,6 +70,9 @@ fn to_json(key: &str, row: &Row, past: &Past, children: &[&Row]) -> Value {
     value["brief"] = json!(past.brief);
     value["result"] = json!(past.result.as_ref().or(row.result.as_ref()));
     value["receipt"] = json!(past.receipt);
+    if let Some(Kept { folder, branch }) = &past.copy {
+        value["copy"] = json!({ "folder": folder, "branch": branch });
+    }
     let child =
         |row: &&Row| json!({ "id": row.id.to_string(), "path": row.path, "state": row.state });
     value["children"] = children.iter().map(child).collect();
@@ -91,6 +97,10 @@ fn to_text(key: &str, row: &Row, past: &Past, children: &[&Row]) -> String {
     say("spent", spent(row, past));
     let tree = text::money(row.tree_micro_usd, !row.tree_unpriced);
     say("with below", tree);
+    if let Some(Kept { folder, branch }) = &past.copy {
+        let folder = text::row(&folder.to_string_lossy(), 300);
+        say("works in", format!("{folder} on the branch {}", text::row(branch, 200)));
+    }
     for child in children {
         let path = text::row(&child.path, 300);
         say("child", format!("{} {path} {}", child.id, child.state.word()));

@@ -9,7 +9,8 @@ use locum_definitions::Server;
 use locum_kernel::Digest;
 use locum_mcp::{ServerSpec, Transport};
 use locum_tools::Place;
-use serde_json::json;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 use crate::complaint::{Complaint, USAGE};
 use crate::data;
@@ -206,6 +207,22 @@ pub(crate) fn approve(name: &str, folder: &Path, places: &Places<'_>) -> Result<
 pub(crate) fn is_agreed(data: &Path, server: &Server) -> bool {
     let store = Store::read(data).ok();
     store.and_then(|store| store.of_server(&digest_of(server))) == Some(Verdict::Yes)
+}
+
+/// Keeps that somebody did, for a server that needs it.
+pub(crate) fn agree(data: &Path, server: &Value, folder: &Path) -> Result<(), Complaint> {
+    let Ok(server) = Server::deserialize(server) else { return Ok(()) };
+    if !server.needs_consent || is_agreed(data, &server) {
+        return Ok(());
+    }
+    let approval = Approval {
+        name: server.name.clone(),
+        line: String::new(),
+        folder: folder.display().to_string(),
+        approved: Verdict::Yes,
+        at: now(),
+    };
+    Store::change(data, |store| store.approve(&digest_of(&server), approval))
 }
 
 /// Where it stands in its file does not matter, what it would run does.

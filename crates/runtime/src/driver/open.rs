@@ -56,6 +56,7 @@ impl Driver {
             handle: Handle(sender),
             syncs,
             sync,
+            revived: tokio::task::JoinSet::new(),
             entries,
             keeper: None,
         };

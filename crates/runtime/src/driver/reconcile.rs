@@ -68,11 +68,7 @@ impl Driver {
                     self.run_tool(hands, key, errand);
                 }
             }
-            Effect::Prepare { key, .. } => {
-                let ready =
-                    async move { Input::Prepared { key, error: None, ready: Ready::default() } };
-                self.inflight.start(key, setup_panicked, ready);
-            }
+            Effect::Prepare { key, agent } => self.prepare(hands, key, agent),
             Effect::Deliver { key, .. } => {
                 let to = parcel(&self.session, key).map(|parcel| parcel.to).unwrap_or_default();
                 let error = Some(format!("there is no channel to {to}"));
@@ -86,6 +82,17 @@ impl Driver {
                 self.inflight.start(key, relayed, async move { relayed(key) });
             }
         }
+    }
+
+    fn prepare(&mut self, hands: &Hands, key: Key, agent: AgentId) {
+        let kit = self.session.kit(agent).cloned().unwrap_or_default();
+        let ready = hands.tools.prepare(agent, kit);
+        self.inflight.start(key, setup_panicked, async move {
+            match ready.await {
+                Ok(ready) => Input::Prepared { key, error: None, ready },
+                Err(why) => Input::Prepared { key, error: Some(why), ready: Ready::default() },
+            }
+        });
     }
 
     fn call_model(&mut self, hands: &Hands, key: Key, agent: AgentId) {

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use locum_kernel::Line;
+use locum_kernel::{Line, Tuning};
 use serde_json::Value;
 
 use crate::provider::Asked;
@@ -52,6 +52,7 @@ pub(crate) struct Head {
     catalogue: Vec<String>,
     tools: Vec<String>,
     output: Option<Arc<Value>>,
+    tuning: Tuning,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -64,6 +65,7 @@ impl Head {
             && self.catalogue == request.catalogue
             && self.tools == request.tools
             && self.output == request.output
+            && self.tuning == request.tuning
     }
 
     fn write<E: Encoding>(encoding: &E, asked: &Asked) -> Head {
@@ -77,6 +79,7 @@ impl Head {
             catalogue: request.catalogue.clone(),
             tools: request.tools.clone(),
             output: request.output.clone(),
+            tuning: request.tuning.clone(),
             bytes,
         }
     }

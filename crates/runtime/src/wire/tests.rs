@@ -16,6 +16,7 @@ mod responses_request;
 mod responses_stream;
 mod speed;
 mod stream;
+mod tuning_request;
 
 use std::sync::Arc;
 

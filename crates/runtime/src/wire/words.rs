@@ -52,6 +52,19 @@ pub(crate) fn form(asked: &Asked) -> Option<&Value> {
     }
 }
 
+/// Puts what is set into an object that is written and closed already.
+pub(crate) fn set<const N: usize>(into: &mut Vec<u8>, fields: [(&str, Option<Value>); N]) {
+    for (name, value) in fields {
+        let Some(value) = value else { continue };
+        into.pop();
+        into.push(b',');
+        put(into, name);
+        into.push(b':');
+        put(into, &value);
+        into.push(b'}');
+    }
+}
+
 /// Which call shows a picture, where the wire has no place for it in the result itself.
 pub(crate) fn shown_by(call: CallId) -> String {
     format!("[shown by {call}]")

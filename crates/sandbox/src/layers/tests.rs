@@ -80,6 +80,7 @@ fn plans() {
         };
         let sign = |mount| match mount {
             Mount::Open => '+',
+            Mount::Show => '~',
             Mount::Freeze => '=',
             Mount::HideFile | Mount::HideFolder => '!',
         };
@@ -87,6 +88,20 @@ fn plans() {
         let wants = plan.wants.iter().map(|want| format!("?{}", short(&want.path)));
         let found = layers.chain(wants).collect::<Vec<_>>().join(" ");
         assert_eq!(&found, expected, "{name}");
+    }
+}
+
+#[test]
+fn who_may_write_nowhere_still_sees_the_work() {
+    let world = world("shown", "data/work");
+    for (workspace, expected) in
+        [("data/work", vec![Mount::HideFolder, Mount::Show]), ("ws", vec![Mount::HideFolder])]
+    {
+        let guards = walls(&world.0, "!data").guards;
+        let walls = Walls { guards, ..Walls::read_only(world.0.join(workspace)) };
+        let plan = plan(&walls).expect("a plan");
+        let found: Vec<Mount> = plan.layers.iter().map(|layer| layer.mount).collect();
+        assert_eq!(found, expected, "{workspace}");
     }
 }
 

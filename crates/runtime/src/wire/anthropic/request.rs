@@ -15,6 +15,7 @@ use crate::schema::Describe;
 use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
 use crate::wire::picture::{Album, Shown, show};
+use crate::wire::tuning;
 use crate::wire::words::{self, put};
 
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
@@ -66,13 +67,14 @@ impl Builder {
     }
 
     pub(crate) fn body(&self, asked: &Asked) -> Vec<u8> {
-        self.histories.write(self, asked, |written| whole(written, asked))
+        self.histories.write(self, asked, |written| whole(written, asked, self.max_tokens))
     }
 }
 
 /// The one copy that is made of a history: into the body that is sent.
-fn whole(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
-    let last = last_words(written, asked);
+fn whole(written: &Written<Pen>, asked: &Asked, max_tokens: u32) -> Vec<u8> {
+    let mut last = last_words(written, asked);
+    settings(asked, max_tokens, &mut last);
     let head = &written.head.bytes;
     let size = head.len() + written.bytes.len() + last.len() + 2 * MARK.len();
     let mut body = Vec::with_capacity(size);
@@ -110,13 +112,21 @@ fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
     // Without tools there is nothing to choose from.
     let tail = if request.tools.is_empty() { r"]}" } else { tail };
     last.extend_from_slice(tail.as_bytes());
-    if let Some(schema) = words::form(asked).filter(|schema| is_closed(schema)) {
-        last.pop();
-        last.extend_from_slice(br#","output_config":{"format":{"type":"json_schema","schema":"#);
-        put(&mut last, schema);
-        last.extend_from_slice(b"}}}");
-    }
     last
+}
+
+/// How it is to answer, at the end of all.
+fn settings(asked: &Asked, max_tokens: u32, last: &mut Vec<u8>) {
+    let form = words::form(asked).filter(|schema| is_closed(schema));
+    let tuning::Messages { temperature, thinking, effort } = tuning::messages(asked, max_tokens);
+    let mut output = serde_json::Map::new();
+    if let Some(schema) = form {
+        output.insert("format".into(), json!({ "type": "json_schema", "schema": schema }));
+    }
+    output.extend(effort.map(|effort| ("effort".to_owned(), json!(effort))));
+    let output = (!output.is_empty()).then_some(Value::Object(output));
+    let set = [("temperature", temperature), ("thinking", thinking), ("output_config", output)];
+    words::set(last, set);
 }
 
 /// The provider refuses a schema that leaves open what else an object may hold. Such a one is told

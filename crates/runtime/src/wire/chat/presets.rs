@@ -31,11 +31,13 @@ pub(crate) enum Quirk {
     ReasoningBesideOutput,
     /// Can be held to a schema, beside tools too.
     JsonSchema,
+    /// Refuses `reasoning_effort`, for most of its models or all.
+    NoEffort,
 }
 
 use Quirk::{
-    DetailsBack, JsonSchema, MaxCompletionTokens, NineSignIds, NoStreamOptions, NoUserAfterTool,
-    ParallelCalls, ReasoningBack, ReasoningBesideOutput,
+    DetailsBack, JsonSchema, MaxCompletionTokens, NineSignIds, NoEffort, NoStreamOptions,
+    NoUserAfterTool, ParallelCalls, ReasoningBack, ReasoningBesideOutput,
 };
 
 impl Dialect {
@@ -55,20 +57,20 @@ const SPEAKERS: [Speaker; 13] = [
     speaker("openai", "api.openai.com", &[JsonSchema, MaxCompletionTokens, ParallelCalls]),
     speaker("openrouter", "openrouter.ai", &[JsonSchema, ParallelCalls, DetailsBack]),
     speaker("deepseek", "api.deepseek.com", &[ReasoningBack]),
-    speaker("groq", "api.groq.com", &[MaxCompletionTokens, ParallelCalls]),
+    speaker("groq", "api.groq.com", &[MaxCompletionTokens, ParallelCalls, NoEffort]),
     speaker(
         "mistral",
         "api.mistral.ai",
-        &[JsonSchema, NoStreamOptions, ParallelCalls, NineSignIds, NoUserAfterTool],
+        &[JsonSchema, NoStreamOptions, ParallelCalls, NineSignIds, NoUserAfterTool, NoEffort],
     ),
-    speaker("xai", "api.x.ai", &[JsonSchema, ParallelCalls, ReasoningBesideOutput]),
+    speaker("xai", "api.x.ai", &[JsonSchema, ParallelCalls, ReasoningBesideOutput, NoEffort]),
     speaker("together", "api.together.xyz", &[JsonSchema]),
     speaker("fireworks", "api.fireworks.ai", &[JsonSchema]),
     speaker("cerebras", "api.cerebras.ai", &[JsonSchema, MaxCompletionTokens, ParallelCalls]),
     speaker("vllm", "127.0.0.1:8000", &[JsonSchema, ParallelCalls]),
     speaker("llamacpp", "127.0.0.1:8080", &[JsonSchema, ParallelCalls]),
     speaker("lmstudio", "127.0.0.1:1234", &[JsonSchema]),
-    speaker("ollama", "127.0.0.1:11434", &[]),
+    speaker("ollama", "127.0.0.1:11434", &[NoEffort]),
 ];
 
 /// How a provider speaks: by its name wherever it is, else by where it is.

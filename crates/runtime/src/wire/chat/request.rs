@@ -18,6 +18,7 @@ use crate::schema::Describe;
 use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
 use crate::wire::picture::{Album, Shown, show};
+use crate::wire::tuning;
 use crate::wire::words::{self, put};
 
 /// Longest tool name the provider takes.
@@ -105,6 +106,9 @@ impl Builder {
             last.push(b'}');
         }
         last.push(b'}');
+        let (temperature, effort) = tuning::plain(asked);
+        let effort = effort.filter(|_| !self.dialect.has(Quirk::NoEffort)).map(Value::from);
+        words::set(&mut last, [("temperature", temperature), ("reasoning_effort", effort)]);
         last
     }
 

@@ -15,6 +15,7 @@ use crate::schema::Describe;
 use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
 use crate::wire::picture::{Album, show};
+use crate::wire::tuning;
 use crate::wire::words::{self, GO_ON, LEFT_OUT, NOTHING, SUMMARISE, put, system, valid_name};
 
 /// Longest tool name the provider takes.
@@ -166,8 +167,19 @@ impl Encoding for Builder {
         let request = &asked.request;
         into.extend_from_slice(br#"{"generationConfig":{"maxOutputTokens":"#);
         put(into, &self.max_tokens);
-        if thinks(words::model(asked)) {
-            into.extend_from_slice(br#","thinkingConfig":{"includeThoughts":true}"#);
+        let model = words::model(asked);
+        let (temperature, amount) = tuning::generation(asked, version(model));
+        if thinks(model) {
+            let mut thinking = json!({ "includeThoughts": true });
+            if let Some((name, amount)) = amount {
+                thinking[name] = amount;
+            }
+            into.extend_from_slice(br#","thinkingConfig":"#);
+            put(into, &thinking);
+        }
+        if let Some(temperature) = temperature {
+            into.extend_from_slice(br#","temperature":"#);
+            put(into, &temperature);
         }
         // Beside tools it is told in words only: older models refuse both at once.
         if let Some(schema) = words::form(asked).filter(|_| request.tools.is_empty()) {

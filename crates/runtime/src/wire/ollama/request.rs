@@ -14,6 +14,7 @@ use crate::schema::Describe;
 use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
 use crate::wire::picture::{Album, show};
+use crate::wire::tuning;
 use crate::wire::words::{self, GO_ON, NOTHING, SUMMARISE, put, system, valid_name};
 
 /// Longest tool name that is sent.
@@ -94,6 +95,12 @@ impl Builder {
             put(into, &context);
         }
         into.push(b'}');
+        let (temperature, effort) = tuning::local(asked);
+        words::set(into, [("temperature", temperature)]);
+        if let Some(effort) = effort {
+            into.extend_from_slice(br#","think":"#);
+            put(into, effort);
+        }
         // Whoever must answer in a form calls no tools: beside them it is told in words only.
         if let Some(schema) = words::form(asked).filter(|_| tools.is_empty()) {
             into.extend_from_slice(br#","format":"#);

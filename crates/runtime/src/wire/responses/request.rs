@@ -15,6 +15,7 @@ use crate::schema::Describe;
 use crate::wire::Settings;
 use crate::wire::history::{Encoding, Histories, Written};
 use crate::wire::picture::{Album, Shown, show};
+use crate::wire::tuning;
 use crate::wire::words::{self, SUMMARISE, put, system, valid_name, whole_at};
 
 /// Longest tool name the provider takes.
@@ -156,6 +157,9 @@ fn last_words(written: &Written<Pen>, asked: &Asked) -> Vec<u8> {
     // Without tools there is nothing to choose from.
     let tail = if request.tools.is_empty() { "]}" } else { tail };
     last.extend_from_slice(tail.as_bytes());
+    let (temperature, effort) = tuning::plain(asked);
+    let reasoning = effort.map(|effort| json!({ "effort": effort }));
+    words::set(&mut last, [("temperature", temperature), ("reasoning", reasoning)]);
     if let Some(schema) = words::form(asked) {
         last.pop();
         let form = json!({
