@@ -8,7 +8,8 @@ mod pty;
 mod support;
 
 use std::fs;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
@@ -305,6 +306,55 @@ const CASES: &[Case] = &[
         says: &["got write is beyond what looker (a1) may do"],
     },
     Case {
+        name: "a-program-is-the-agent",
+        files: &[(
+            ".claude/agents/outside.md",
+            "---\nname: outside\ndescription: d\nlocum:\n  passthrough: {command: [sh, -c, \
+             'cat; echo; echo from outside; exit 3'], input: stdin}\n---\nx\n",
+        )],
+        script: "agents:
+  main: [{calls: [{call_recipe: {recipe: outside, message: hello}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go", "--allow", "passthrough"],
+        exit: 0,
+        says: &["got hello\nfrom outside", "the program ended with 3"],
+    },
+    Case {
+        name: "a-program-that-nobody-allows",
+        files: &[(
+            ".claude/agents/outside.md",
+            "---\nname: outside\ndescription: d\nlocum:\n  \
+             passthrough: {command: [touch], input: arg}\n---\nx\n",
+        )],
+        script: "agents:
+  main: [{calls: [{call_recipe: {recipe: outside, message: made}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go"],
+        exit: 3,
+        says: &["error[E130]", "exec needs approval"],
+    },
+    Case {
+        name: "no-repository-to-copy",
+        files: &[(
+            ".claude/agents/apart.md",
+            "---\nname: apart\ndescription: d\nisolation: worktree\n---\nx\n",
+        )],
+        script: "agents:
+  main: [{calls: [{call_recipe: {recipe: apart, message: x}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go"],
+        exit: 0,
+        says: &["got could not start: ", "is not a git repository"],
+    },
+    Case {
+        name: "a-server-that-is-not-there",
+        files: &[("p.yaml", SEED)],
+        script: "agents: {p: [{say: 'told: {{last}}'}]}\n",
+        arguments: &["--recipe", "p.yaml", "go"],
+        exit: 0,
+        says: &["told: The tools of the server websearch are missing: "],
+    },
+    Case {
         name: "a-name-in-a-message",
         files: &[(".claude/agents/poet.md", "---\nname: poet\ndescription: d\n---\nRhyme.\n")],
         script: "agents:
@@ -404,6 +454,89 @@ fn definitions_are_read_again_when_they_change() {
 
 fn agent(name: &str) -> String {
     format!("---\nname: {name}\ndescription: d\n---\nWork.\n")
+}
+
+/// A recipe's server is started for its agent and nobody else, filtered as the recipe says, and
+/// again after the program was killed in the middle.
+#[test]
+fn a_recipe_brings_its_server() {
+    let python = Path::new("/usr/bin/python3");
+    if !python.exists() {
+        eprintln!("SKIPPED: there is no /usr/bin/python3 to play a server");
+        return;
+    }
+    let rogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/rogue.py");
+    let rogue = rogue.canonicalize().unwrap();
+    let recipe = format!(
+        "title: P\ndescription: d\nprompt: p\nextensions:\n- type: stdio\n  name: rogue\n  \
+         cmd: {}\n  args: [{:?}, plain]\n  available_tools: [echo]\n",
+        python.display(),
+        rogue.display().to_string()
+    );
+    let folder = project("server", &[(".goose/recipes/asker.yaml", &recipe)]);
+    let model = folder.script(
+        "script.yaml",
+        "agents:
+  main:
+    - calls: [{rogue__echo: {words: mine}}]
+    - calls: [{use_agent: {agent: asker, message: ask}}]
+    - say: 'got {{last}}'
+  asker:
+    - calls: [{rogue__echo: {words: before}}]
+    - calls: [{ask_user: {question: go on?}}]
+    - calls: [{rogue__echo: {words: after}}]
+    - calls: [{complete: {result: '{{last}}'}}]
+",
+    );
+    let rules = ["--mode", "auto", "--approvals", "stdio", "--trust"];
+    let first = [&["run", "go", "-s", "s", "-m", &model], &rules[..]].concat();
+    let mut talk = Running::start(&folder, &first);
+    let finished = |line: &Value| line["type"] == "tool.finished";
+    let mine = talk.until(finished);
+    assert_eq!(mine["output"], "Tool not found: rogue__echo", "it is nobody else's");
+    let before = talk.until(finished);
+    assert!(before["output"].as_str().unwrap().contains("before"), "{before}");
+    let asked = talk.until_type("ask.opened");
+    let _ = talk.kill();
+    let again = [&["run", "--resume", "s", "-m", &model], &rules[..]].concat();
+    let mut talk = Running::start(&folder, &again);
+    talk.say(&json!({ "type": "answer", "id": asked["id"], "text": "yes" }));
+    let told = talk.end();
+    let text = told.result()["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("after"), "{text} {}", told.stderr);
+}
+
+/// An agent with a copy of its own writes there; the work stays on a branch.
+#[test]
+fn an_agent_works_in_a_copy_of_the_repository() {
+    let apart = "---\nname: apart\ndescription: d\nisolation: worktree\n---\nx\n";
+    let folder = project("copy", &[(".claude/agents/apart.md", apart), ("a.txt", "as it was\n")]);
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(&folder.0).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let output = git.args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    git(&["add", "a.txt"]);
+    git(&["commit", "-qm", "first"]);
+    let model = folder.script(
+        "script.yaml",
+        "agents:
+  main: [{calls: [{call_recipe: {recipe: apart, message: x}}]}, {say: 'got {{last}}'}]
+  apart:
+    - calls: [{write: {path: b.txt, content: new}}, {exec: {command: 'cat a.txt b.txt'}}]
+    - say: '{{last}}'
+",
+    );
+    let output = folder.output(&["run", "go", "--trust", "--mode", "auto", "-m", &model]);
+    let told = told(&output);
+    assert!(told.contains("got as it was\nnew"), "{told}");
+    assert!(!folder.0.join("b.txt").exists(), "it was written elsewhere");
+    let branches = git(&["branch", "--list", "locum/*"]);
+    assert_eq!(branches.lines().count(), 1, "{branches}");
+    assert!(told.contains("git merge locum/"), "{told}");
 }
 
 /// A person at the terminal is asked for what the recipe wants to know, until it fits.

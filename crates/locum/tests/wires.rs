@@ -157,7 +157,7 @@ fn every_wire_leads_to_the_same() {
 fn without_ids(mut lines: Vec<Value>) -> Vec<Value> {
     for line in &mut lines {
         let fields = line.as_object_mut().unwrap();
-        // A definition that is brought is an event more, so calls have other numbers.
+        // A definition that is brought is an event more, so later calls have other numbers.
         for name in ["ts", "model", "ms", "call", "parent_call"] {
             fields.remove(name);
         }

@@ -123,12 +123,13 @@ impl Step<'_> {
             return Ok(());
         }
         let mut reply = bounded(reply);
-        self.bring(core::mem::take(&mut reply.brings));
+        let brought = core::mem::take(&mut reply.brings);
         let reply = self.with_checks(id, reply);
         let text = reply.text.clone();
         let (rests, flaw) = (reply.calls.is_empty(), reply.flaw.clone());
         let on_floor = self.session[id].mode == Mode::Floor;
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
+        self.bring(brought);
         if on_floor && !text.trim().is_empty() {
             self.speak(id, &text);
         }
