@@ -222,6 +222,11 @@ fn make(place: &Place, agent: AgentId, tell: &dyn Fn(&str)) -> Result<Made, Stri
         return Err(format!("{shown} is not in the last commit, so a copy would be without it"));
     }
     write(&record, &made).map_err(|error| format!("{}: {error}", record.display()))?;
+    // It never ends, so this is when people hear of it.
+    if agent == AgentId::MAIN {
+        let (top, branch) = (made.top.display(), &made.branch);
+        tell(&format!("note: {agent} works in {top} on the branch {branch}"));
+    }
     let changes = git(workspace, &["status", "--porcelain"])?.unwrap_or_default();
     let changes = changes.lines().count();
     if changes > 0 {

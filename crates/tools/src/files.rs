@@ -11,7 +11,7 @@ use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
 
 use crate::copies::Copy;
-use crate::past::{Past, State, What, meant};
+use crate::past::{Care, Past, State, What, meant};
 use crate::{Place, Shelf, text};
 
 /// A slow disk or an endless tree must not hold an agent for ever.
@@ -79,7 +79,7 @@ impl Drawer {
         let answer = desk.run(&reader, &errand.tool, &errand.arguments, stop);
         let answer = answer.map_err(|error| error.to_string())?;
         if let (Some((past, path, before)), Some(change)) = (about, &answer.change) {
-            let after = past.keep(&path).ok().flatten();
+            let after = past.keep(&path, Care::Synced).ok().flatten();
             // Otherwise somebody was faster, and what the agent left is not known.
             if after.as_ref().is_some_and(|after| after.sha256 == change.after) {
                 // Without this the change counts as cut: it is not taken back.
@@ -98,7 +98,7 @@ impl Drawer {
         let past = Past::for_errand(&self.place, errand).filter(|_| errand.class == Class::Write);
         let path = text(&errand.arguments, "path").and_then(|named| meant(workspace, named));
         let Some((past, path)) = past.zip(path) else { return Ok(None) };
-        let kept = past.keep(&path).and_then(|before| {
+        let kept = past.keep(&path, Care::Synced).and_then(|before| {
             past.note(errand, &[What::About { path: path.clone(), before: before.clone() }])?;
             Ok(before)
         });

@@ -115,12 +115,12 @@ impl Past {
     }
 
     /// Keeps what a file is. `None`: there is none, or it is no plain file.
-    pub(crate) fn keep(&self, path: &Path) -> io::Result<Option<State>> {
+    pub(crate) fn keep(&self, path: &Path, care: Care) -> io::Result<Option<State>> {
         // Somebody may write to it meanwhile; then it is looked at again.
         for _ in 0..3 {
             let Some(state) = state(path)? else { return Ok(None) };
             let place = self.content(&state.sha256);
-            if place.exists() || self.copy(path, &place, &state.sha256)? {
+            if place.exists() || self.copy(path, &place, &state.sha256, care)? {
                 return Ok(Some(state));
             }
         }
@@ -133,20 +133,30 @@ impl Past {
     }
 
     /// False: it was another by then.
-    fn copy(&self, path: &Path, place: &Path, sha256: &str) -> io::Result<bool> {
+    fn copy(&self, path: &Path, place: &Path, sha256: &str, care: Care) -> io::Result<bool> {
         fs::create_dir_all(place.parent().unwrap_or(place))?;
         let draft = place.with_extension(format!("{}-{}", self.agent, process::id()));
         let mut file = OpenOptions::new();
         let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         let same = digest(path, |part| file.write_all(part))? == sha256;
         if same {
-            file.sync_data()?;
+            if care == Care::Synced {
+                file.sync_data()?;
+            }
             fs::rename(&draft, place)?;
         } else {
             fs::remove_file(&draft)?;
         }
         Ok(same)
     }
+}
+
+/// Whether what is kept must outlive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    Synced,
+    /// For a thousand files at once, of which few will change. What is damaged is noticed.
+    Quick,
 }
 
 /// What a file is now. `None`: there is none, or it is no plain file.
@@ -224,7 +234,7 @@ impl Moment {
             let known = last.0.get(&path).filter(|(before, _)| *before == stamp);
             let state = match known {
                 Some((_, state)) => Some(state.clone()),
-                None => past.keep(&path)?,
+                None => past.keep(&path, Care::Quick)?,
             };
             if let Some(state) = state {
                 found.insert(path, (stamp, state));
