@@ -50,6 +50,7 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
     judged.limits = AgentLimits {
         turns_max: definition.settings.turns_max,
         micro_usd_max: definition.own.budget_micro_usd,
+        slots: definition.own.slots,
         ..AgentLimits::default()
     };
     judged.opening.clone_from(&definition.prompt);

@@ -44,7 +44,7 @@ impl Session {
         if let Some(agent) = holders.find(|agent| !agent.is_active()) {
             return Err(format!("{} waits and holds a slot", agent.id));
         }
-        if self.has_free_slot() && self.line_length() > 0 {
+        if self.has_free_slot() && self.admissible().next().is_some() {
             return Err("a slot is free while agents wait for one".into());
         }
         for id in self.slots.returning.iter().chain(&self.slots.fresh) {

@@ -266,6 +266,9 @@ pub struct AgentLimits {
     /// Active time; the clock of a waiting agent stands still.
     #[serde(default)]
     pub active_ms_max: Option<u64>,
+    /// Those below it that may be active off the floor at one time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
 }
 
 /// Bounds of the tree, counted from the root input.

@@ -74,7 +74,11 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         tool: call.name.clone(),
         arguments: (*call.arguments).clone(),
         class: tool.map_or(Class::Exec, |tool| tool.class),
-        may: session.rights(*agent).classes,
+        // What its definition wants run may do whatever the agent may hand on.
+        may: match call.ours {
+            Some(_) => session.ceiling(*agent).classes,
+            None => session.rights(*agent).classes,
+        },
         idempotent: tool.is_some_and(|tool| tool.idempotent),
         timeout_ms: tool.and_then(|tool| tool.timeout_ms),
         env: kit.map(|kit| kit.env.clone()).unwrap_or_default(),

@@ -516,8 +516,14 @@ impl Session {
     /// What an agent may do itself, under everybody's ceilings. Looked at anew each time, so that
     /// what was taken from somebody above is gone at once.
     pub(crate) fn rights(&self, agent: AgentId) -> Rights {
+        let own = self.agent(agent).map(|agent| agent.uses.clone()).unwrap_or_default();
+        own.meet(&self.ceiling(agent))
+    }
+
+    /// The most an agent may do or hand on, under everybody's ceilings.
+    pub(crate) fn ceiling(&self, agent: AgentId) -> Rights {
         let mut at = self.agent(agent);
-        let mut rights = at.map(|agent| agent.uses.clone()).unwrap_or_default();
+        let mut rights = Rights::all();
         while let Some(holder) = at {
             rights = rights.meet(&holder.ceiling);
             at = holder.parent.and_then(|(parent, _)| self.agent(parent));
@@ -566,6 +572,29 @@ impl Session {
 
     pub(crate) fn has_free_slot(&self) -> bool {
         self.slots.taken < self.world.limits.slots
+    }
+
+    /// Somebody above it has as many below it at work as it may have.
+    pub(crate) fn is_capped(&self, id: AgentId) -> bool {
+        let mut at = self.agent(id).and_then(Agent::parent);
+        while let Some(above) = at.and_then(|id| self.agent(id)) {
+            let holds = |agent: &&Agent| agent.slot && agent.id != above.id;
+            let busy = || {
+                let holders = self.agents.iter().filter(holds);
+                holders.filter(|agent| self.is_within(agent.id, above.id)).count()
+            };
+            if above.limits.slots.is_some_and(|most| busy() >= most.max(1) as usize) {
+                return true;
+            }
+            at = above.parent();
+        }
+        false
+    }
+
+    /// Those in line that a free slot would be for, first in line first.
+    pub(crate) fn admissible(&self) -> impl Iterator<Item = AgentId> {
+        let line = self.slots.returning.iter().chain(&self.slots.fresh);
+        line.copied().filter(|id| !self.is_capped(*id))
     }
 
     /// 1 for the next in line. `None` if it does not stand in line.

@@ -158,13 +158,10 @@ impl Step<'_> {
         if !self.session.has_free_slot() {
             return false;
         }
-        let slots = &self.session.slots;
-        let Some(id) = slots.returning.front().or(slots.fresh.front()).copied() else {
-            return false;
-        };
+        let Some(id) = self.session.admissible().next() else { return false };
         self.advance(id);
-        // Whatever it did, it left the line; otherwise this would never end.
-        self.session.line_position(id) != Some(1)
+        // Whatever it did, it left its place in line; otherwise this would never end.
+        self.session.admissible().next() != Some(id)
     }
 
     /// Lets the first of those go on for whom enough has been given back. Whoever shares an

@@ -63,7 +63,9 @@ fn the_simulation_reaches_every_kind_of_event() {
     assert!(missing == ["moved"], "never reached: {missing:?} of {seen:?}");
 }
 
-const EVENTS: [&str; 36] = [
+const EVENTS: [&str; 38] = [
+    "proved",
+    "disproved",
     "opened",
     "configured",
     "restarted",

@@ -17,6 +17,7 @@ use locum_runtime::form;
 use locum_runtime::library::Library;
 use locum_runtime::subjects;
 use locum_runtime::tool::Toolbox;
+use locum_runtime::wire::tuning;
 use serde_json::Value;
 
 use crate::config::Config;
@@ -257,6 +258,9 @@ impl Librarian {
         let mapped = to_kernel(definition, &specs);
         self.tell(mapped.problems.iter().chain(&built.problems));
         let mut judged = mapped.definition;
+        if let Some(ignored) = tuning::ignored(&judged.kit.tuning) {
+            self.say(&format!("note: {}: {ignored}", definition.name));
+        }
         judged.limits.turns_max = judged.limits.turns_max.or(self.world.turns_usual);
         judged.model = judged.model.and_then(|name| self.model(&definition.name, &name));
         if let Some(proof) = &mut judged.proof {

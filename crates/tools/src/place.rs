@@ -113,7 +113,18 @@ const MACHINE: [&str; 5] =
     ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"];
 
 /// What agents are made of. An agent that could write here would write itself.
-const DEFINITIONS: [&str; 4] = [".locum", ".claude", ".agents", ".goose"];
+const DEFINITIONS: [&str; 10] = [
+    ".locum",
+    ".claude",
+    ".agents",
+    ".goose",
+    ".opencode",
+    ".codex",
+    ".gemini",
+    ".github/agents",
+    ".github/skills",
+    ".mcp.json",
+];
 
 #[cfg(test)]
 mod tests {

@@ -93,13 +93,20 @@ impl Step<'_> {
         if agent.mode == Mode::Floor || agent.slot {
             return true;
         }
-        let slots = &self.session.slots;
-        let ahead = match self.session.line_position(agent.id) {
-            Some(position) => position - 1,
-            None if is_returning(agent) => slots.returning.len(),
-            None => self.session.line_length(),
-        };
-        ahead == 0 && self.session.has_free_slot()
+        if !self.session.has_free_slot() || self.session.is_capped(agent.id) {
+            return false;
+        }
+        // Who may not go on for another reason holds nobody up.
+        let next = self.session.admissible().next();
+        match next {
+            None => true,
+            Some(next) if next == agent.id => true,
+            Some(next) => {
+                let in_line = self.session.line_position(agent.id).is_some();
+                let begun = self.session.slots.returning.contains(&next);
+                !in_line && is_returning(agent) && !begun
+            }
+        }
     }
 
     pub(super) fn line_up(&mut self, id: AgentId) {

@@ -229,8 +229,9 @@ impl Chooser {
         // Those who live are more interesting than those who have ended.
         let live: Vec<_> = world.session.agents().iter().filter(|it| !it.has_ended()).collect();
         let agent = self.rng.pick(&live).id();
-        match self.rng.below(9) {
+        match self.rng.below(10) {
             0 => Command::Back,
+            8 => Command::Start { definition: Box::new(world.somebody()), text: "go".into() },
             1 => Command::Done { text: "enough".into() },
             2 | 3 => Command::Foreground { agent },
             4 => Command::Background,

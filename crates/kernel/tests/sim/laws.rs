@@ -22,6 +22,9 @@ pub(crate) struct Laws {
     ran: BTreeMap<CallId, u32>,
     started: BTreeMap<Key, CallId>,
     rights: BTreeMap<AgentId, Rights>,
+    /// The most each may do, for calls that the runtime makes in its name.
+    ceilings: BTreeMap<AgentId, Rights>,
+    ours: BTreeSet<CallId>,
     ended: BTreeSet<AgentId>,
     parents: BTreeMap<AgentId, (AgentId, Mode)>,
     notes_read: BTreeSet<Seq>,
@@ -75,6 +78,7 @@ impl Laws {
             Event::Heard { agent, note } => self.heard(*agent, note)?,
             Event::Spawned(spawn) => {
                 self.rights.insert(spawn.agent, spawn.uses.clone());
+                self.ceilings.insert(spawn.agent, spawn.ceiling.clone());
                 if let Some(parent) = spawn.parent {
                     self.parents.insert(spawn.agent, (parent, spawn.mode));
                 }
@@ -84,6 +88,7 @@ impl Laws {
                 for (call, index) in reply.calls.iter().zip(0u16..) {
                     let id = CallId { turn: seq, index };
                     self.calls.insert(id, (*agent, call.name.clone(), 0));
+                    self.ours.extend(call.ours.map(|_| id));
                 }
             }
             Event::Asked { call, kind, .. } => {
@@ -169,7 +174,8 @@ impl Laws {
     fn may_start(&mut self, seq: Seq, agent: AgentId, call: CallId) -> Result<(), String> {
         let (_, name, _) = self.calls.get(&call).ok_or(format!("{call} was never made"))?;
         let class = *self.classes.get(name).ok_or(format!("{name} is no tool"))?;
-        let rights = self.rights.get(&agent).ok_or("no such agent")?;
+        let bounds = if self.ours.contains(&call) { &self.ceilings } else { &self.rights };
+        let rights = bounds.get(&agent).ok_or("no such agent")?;
         if !rights.allow(name, class) {
             return Err(format!("{agent} started {name} beyond its rights"));
         }

@@ -5,10 +5,10 @@
 use super::choose::Rng;
 use super::laws::Laws;
 use locum_kernel::{
-    AgentId, AgentLimits, AskId, Audience, Class, Command, Config, Definition, Effect, Entry,
-    Failure, Input, InputId, Key, Kind, Message, ModelSpec, Output, PolicyMode, Ready, Refusal,
-    Reply, Rights, Seq, Session, State, Time, ToolSpec, TreeLimits, VERSION, Verdict, Who, Wonder,
-    fold, owed, prompt, step, view,
+    AgentId, AgentLimits, AskId, Audience, Check, Class, Command, Config, Definition, Effect,
+    Entry, Failure, Input, InputId, Key, Kind, Message, Mode, ModelSpec, Output, PolicyMode,
+    Program, ProgramInput, Proof, Ready, Refusal, Reply, Rights, Seq, Session, State, Time,
+    ToolSpec, TreeLimits, VERSION, Verdict, Who, Wonder, fold, owed, prompt, step, view,
 };
 use std::collections::BTreeMap;
 
@@ -124,7 +124,9 @@ impl World {
                 );
                 let error = error.clone();
                 key.map_or(Ok(()), |key| {
-                    self.input(Input::Prepared { key, error, ready: Ready::default() })
+                    let tools = vec![tool("gh__list", Class::Read), tool("exec", Class::Exec)];
+                    let ready = Ready { tools, told: Some("some came".into()) };
+                    self.input(Input::Prepared { key, error, ready })
                 })
             }
             Act::Delivered(error) => {
@@ -361,6 +363,11 @@ impl World {
         })
     }
 
+    /// Who a person can start by name.
+    pub(crate) fn somebody(&self) -> Definition {
+        Definition { about: "by name".into(), ..self.config.definitions[0].clone() }
+    }
+
     /// At the end nothing is owed, asked, queued or held, and nobody but main is left.
     pub(crate) fn has_settled(&self) -> Result<(), String> {
         let view = view(&self.session, self.now);
@@ -413,11 +420,29 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
         tokens_max: one_in(8).then_some(12_000),
         micro_usd_max: one_in(8).then_some(8_000),
         active_ms_max: one_in(3).then_some(40_000),
+        slots: one_in(4).then_some(1),
     };
     let ceiling = if narrow { some(rng) } else { Rights::all() };
     let uses = if own { some(rng) } else { Rights::all() };
     let model = (rng.below(3) == 0).then(|| "other/model".to_string());
+    let mut one_in = |n: u64| rng.below(n) == 0;
+    let check = || Check { command: "true".into(), subjects: None };
+    let proof = one_in(5).then(|| Proof {
+        checks: vec![check(), check()],
+        on_failure: Some(check()),
+        check_timeout_s: 60,
+        on_failure_timeout_s: 60,
+        tries_max: 1,
+    });
+    let program =
+        one_in(8).then(|| Program { command: vec!["true".into()], input: ProgramInput::Stdin });
+    let mode = one_in(6).then_some(Mode::Worker);
+    let unasked = one_in(8);
     Definition {
+        proof,
+        program,
+        mode,
+        unasked,
         model,
         ceiling,
         uses,
@@ -469,6 +494,7 @@ fn config(rng: &mut Rng) -> Config {
             tool("write", Class::Write),
             tool("exec", Class::Exec),
             tool("fetch", Class::Network),
+            tool("passthrough", Class::Exec),
         ],
         definitions: vec![
             definition("alpha", Kind::Agent, rng),

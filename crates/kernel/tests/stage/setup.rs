@@ -223,6 +223,7 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
                 let wish = serde_json::from_value(value.into());
                 made.mode = Some(wish.map_err(|_| format!("{value:?} is no mode"))?);
             }
+            "slots" => made.limits.slots = Some(value.parse().map_err(|_| "slots")?),
             "unasked" => made.unasked = true,
             "deny" | "asks" | "allow" => made.rules.push(own_rule(key, value)),
             "check" => proof(made).checks.push(check(value)),
