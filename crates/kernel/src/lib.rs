@@ -59,8 +59,8 @@ pub use event::{
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Input, Ready, Refusal};
 pub use message::{
-    Body, Line, Message, Note, Output, Picture, Reply, Source, Subjects, To, Urgency, Usage, Use,
-    Who, clip, headline,
+    Body, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To, Urgency, Usage,
+    Use, Who, clip, headline,
 };
 pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};

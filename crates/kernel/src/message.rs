@@ -249,6 +249,26 @@ pub struct Output {
     pub pictures: Vec<Picture>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Box<Receipt>>,
+    /// What a model was paid for while it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<Spent>>,
+}
+
+/// What answers of a model cost that a tool asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    pub usage: Usage,
+    /// `None`: some price is not known.
+    pub micro_usd: Option<u64>,
+}
+
+impl Spent {
+    #[must_use]
+    pub fn plus(mut self, more: &Spent) -> Spent {
+        self.usage.add(&more.usage);
+        self.micro_usd = self.micro_usd.zip(more.micro_usd).map(|(a, b)| a.saturating_add(b));
+        self
+    }
 }
 
 impl Output {

@@ -41,6 +41,7 @@ mod root;
 mod rule;
 mod rules;
 mod run;
+mod sample;
 mod serve_script;
 mod servers;
 mod setup;

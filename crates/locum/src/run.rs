@@ -141,8 +141,8 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     driver.set_library(Arc::clone(&librarian) as Arc<dyn Library>);
     let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
-    workshop::attach(servers.as_ref(), driver.handle(), approvals, &tools);
     let hands = Hands { provider, tools };
+    workshop::attach(servers.as_ref(), driver.handle(), approvals, &hands, &model);
     let is_wanted = settings.extract && script.is_none_or(|it| it.plays(extract::NAME));
     let extract = is_wanted.then(|| Extract::new(&world, since, &config, &hands, place));
     let desk = Desk { world, session: key, handle: driver.handle() };

@@ -9,7 +9,7 @@ use locum_definitions::limits::FILE_BYTES_MAX;
 use locum_definitions::{Kind, Library, Refused, read_text};
 use locum_mcp::{Attendance, ServerSpec};
 use locum_runtime::clock::Clock;
-use locum_runtime::driver::Handle;
+use locum_runtime::driver::{Handle, Hands};
 use locum_runtime::schema::{BuiltIn, Describe, Described};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
@@ -24,6 +24,7 @@ use crate::flags::Approvals;
 use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
+use crate::sample::Sample;
 use crate::trust::{By, Person, Trust, approve};
 
 /// Where a session works, from what this program knows.
@@ -201,10 +202,14 @@ pub(crate) fn attach(
     servers: Option<&Servers>,
     handle: Handle,
     approvals: Approvals,
-    tools: &Tools,
+    hands: &Hands,
+    model: &str,
 ) {
     if let Some(servers) = servers {
-        servers.attach(handle, attendance(approvals), &tools.specs());
+        servers.attach(handle, attendance(approvals), &hands.tools.specs());
+        // One that a person lets ask the model asks the one the run is with.
+        let (provider, model) = (Arc::clone(&hands.provider), model.to_owned());
+        servers.set_sampler(Arc::new(Sample { provider, model }));
     }
 }
 

@@ -161,10 +161,27 @@ fn with_nobody_there_a_server_is_told_so_at_once() {
     run.until_type("ask.opened");
     run.leave();
     assert_eq!(outputs(&run.end()), [r#"{"action":"cancel"}"#]);
-    // Nobody lets a server ask the model.
-    let Some(folder) = self::folder("sample", &["sample"]) else { return };
-    let output = outputs(&asking(&folder, ONCE).end()).remove(0);
-    assert!(output.contains("thisclientletsnoserveraskitsmodel"), "{output}");
+}
+
+/// A person lets a server ask the model, or does not; what that cost is the agent's.
+#[test]
+fn a_server_asks_the_model_if_a_person_agrees() {
+    let script = format!("{ONCE}  sampling: [{{say: 'the model says {{{{user}}}} at length'}}]\n");
+    let cases = [("yes", "themodelsayshelloatlength", 300), ("no", "\"code\"", 200)];
+    for (said, expected, tokens) in cases {
+        let Some(folder) = self::folder(&format!("sample-{said}"), &["sample"]) else { return };
+        let mut run = asking(&folder, &script);
+        let ask = run.until_type("ask.opened");
+        let summary = ask["summary"].as_str().unwrap();
+        for words in ["MCP server rogue asks", "at most 10 tokens", "hello", "be brief"] {
+            assert!(summary.contains(words), "{summary}");
+        }
+        run.say(&answer(&ask["id"], said));
+        let told = run.end();
+        let output = &outputs(&told)[0];
+        assert!(output.contains(expected), "{said}: {output}");
+        assert_eq!(told.result()["usage"]["in"], tokens, "{said}: {}", told.result());
+    }
 }
 
 #[test]

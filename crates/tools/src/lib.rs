@@ -28,7 +28,7 @@ pub use files::Files;
 pub use past::{Act, Past, Row, State, Verdict, What, cut_commands, undo};
 pub use place::{Place, environment};
 pub use recall::Recall;
-pub use servers::{Servers, Trouble};
+pub use servers::{Sampled, Sampler, Servers, Trouble};
 pub use shelf::Shelf;
 pub use web::Web;
 

@@ -9,6 +9,7 @@ mod form;
 mod known;
 mod offer;
 mod pump;
+mod sample;
 mod walls;
 mod wonder;
 
@@ -33,6 +34,8 @@ use known::Cache;
 use pump::Beside;
 use wonder::Wonders;
 
+pub use sample::{Sampled, Sampler};
+
 /// How long a run waits for servers it knows nothing of before it begins without them. Their
 /// tools appear when they come.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -56,6 +59,8 @@ struct Inner {
     /// Names that are somebody else's.
     taken: RwLock<BTreeSet<String>>,
     wonders: Wonders,
+    /// Who answers what servers want to ask a model.
+    sampler: RwLock<Option<Arc<dyn Sampler>>>,
     cache: Cache,
     place: Place,
     shelf: Shelf,
@@ -102,7 +107,7 @@ impl Servers {
             client_version: env!("CARGO_PKG_VERSION").into(),
             roots: vec![place.workspace.clone()],
             wrap: walls::wrap(place.clone()),
-            sampling: Sampling::Never,
+            sampling: Sampling::Offered,
             credentials: Some(place.data.join("logins")),
         };
         let cache = Cache::new(&place.data);
@@ -125,6 +130,7 @@ impl Servers {
             specs: RwLock::default(),
             taken: RwLock::default(),
             wonders: Wonders::default(),
+            sampler: RwLock::default(),
             cache,
             place: place.clone(),
             shelf: Shelf::new(&place.data),
@@ -159,6 +165,11 @@ impl Servers {
         self.inner.all.attend(attendance);
         let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
         pump.spawn(pump::run(Arc::clone(&self.inner), handle));
+    }
+
+    /// Who answers what servers want to ask a model. Each time a person agrees first.
+    pub fn set_sampler(&self, sampler: Arc<dyn Sampler>) {
+        *self.inner.sampler.write().unwrap_or_else(PoisonError::into_inner) = Some(sampler);
     }
 
     /// All tools as the session was last told.
@@ -238,7 +249,17 @@ impl Toolbox for Servers {
     }
 
     fn answered(&self, relay: &Relay) {
-        self.inner.wonders.answered(&self.inner.all, relay);
+        let Some(sample) = self.inner.wonders.answered(&self.inner.all, relay) else { return };
+        let inner = Arc::clone(&self.inner);
+        let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
+        pump.spawn(async move {
+            let sampler = inner.sampler.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let said = match sampler {
+                Some(sampler) => sampler.sample(sample.system.clone(), sample.text.clone()).await,
+                None => Err("there is none".to_owned()),
+            };
+            inner.wonders.sampled(&inner.all, &sample, said);
+        });
     }
 }
 
@@ -302,14 +323,15 @@ impl Inner {
         };
         let beside = Beside::begin(Arc::clone(self), live.key(), &tool.server, call);
         let called = self.all.call(&errand.tool, errand.arguments, told).await;
-        let notes = beside.end();
+        let over = beside.end();
         let mut output = match called {
             Ok(called) => self.shown(called).await,
             Err(error) => Output::error(error.to_string()),
         };
-        for note in notes {
+        for note in over.notes {
             let _ = write!(output.text, "\n{note}");
         }
+        output.spent = over.spent.map(Box::new);
         output
     }
 

@@ -159,6 +159,9 @@ pub(super) fn give_back(
         session.timers.remove(&(wait.until, Timer::Wait(id, call)));
     }
     wonder::returned(session, id, call);
+    if let Some(spent) = &output.spent {
+        ledger::charge(session, id, &spent.usage, spent.micro_usd);
+    }
     let agent = &mut session[id];
     if output.denied {
         denied_again(agent, call);

@@ -118,17 +118,7 @@ impl World {
                 None => Ok(()),
             },
             Act::Wonder(..) | Act::Relayed(_) | Act::Retool(_) => self.tools_act(act),
-            Act::Prepared(agent, error) => {
-                let key = self.find(
-                    |effect| matches!(effect, Effect::Prepare { agent: of, .. } if of == agent),
-                );
-                let error = error.clone();
-                key.map_or(Ok(()), |key| {
-                    let tools = vec![tool("gh__list", Class::Read), tool("exec", Class::Exec)];
-                    let ready = Ready { tools, told: Some("some came".into()) };
-                    self.input(Input::Prepared { key, error, ready })
-                })
-            }
+            Act::Prepared(agent, error) => self.prepared(*agent, error.clone()),
             Act::Delivered(error) => {
                 let key = self.find(|effect| matches!(effect, Effect::Deliver { .. }));
                 let error = error.clone();
@@ -361,6 +351,15 @@ impl World {
         stuck.map_or(Ok(()), |row| {
             Err(format!("{} waits for nobody: {}", row.path, row.attention.sentence))
         })
+    }
+
+    fn prepared(&mut self, agent: AgentId, error: Option<String>) -> Result<(), String> {
+        let owed =
+            |effect: &Effect| matches!(effect, Effect::Prepare { agent: of, .. } if *of == agent);
+        let Some(key) = self.find(owed) else { return Ok(()) };
+        let tools = vec![tool("gh__list", Class::Read), tool("exec", Class::Exec)];
+        let ready = Ready { tools, told: Some("some came".into()) };
+        self.input(Input::Prepared { key, error, ready })
     }
 
     /// Who a person can start by name.

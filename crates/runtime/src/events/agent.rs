@@ -243,6 +243,9 @@ impl Teller {
         call: CallId,
         output: &Output,
     ) {
+        if let Some(spent) = &output.spent {
+            self.spend(spent.usage, spent.micro_usd);
+        }
         self.start(telling, id, call, None);
         let Some(part) = self.part_mut(id) else { return };
         let Some(at) = part.calls.iter().position(|doing| doing.id == call) else { return };

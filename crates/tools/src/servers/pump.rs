@@ -8,6 +8,7 @@ use locum_mcp::Event;
 use locum_runtime::driver::Handle;
 
 use super::Inner;
+use super::wonder::Over;
 
 impl Inner {
     async fn put(&self, handle: &Handle, (key, wonder): (Key, Wonder)) {
@@ -32,7 +33,7 @@ impl Beside {
         Beside { inner, key }
     }
 
-    pub(super) fn end(self) -> Vec<String> {
+    pub(super) fn end(self) -> Over {
         self.inner.wonders.end(&self.inner.all, self.key)
     }
 }

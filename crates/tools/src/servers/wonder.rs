@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use locum_kernel::{CallId, Key, Relay, Verdict, Wonder};
+use locum_kernel::{CallId, Key, Relay, Spent, Verdict, Wonder};
 use locum_mcp::{Answer, Kind, Request, Servers};
 use tokio::sync::Notify;
 
 use super::form;
+use super::sample::Sampled;
 
 /// How often a person may be asked the same because the answer did not fit.
 const TRIES: u32 = 3;
@@ -37,6 +38,14 @@ struct Running {
     server: String,
     call: CallId,
     notes: Vec<String>,
+    spent: Option<Spent>,
+}
+
+/// What the result of a call should tell besides what the server said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Over {
+    pub(super) notes: Vec<String>,
+    pub(super) spent: Option<Spent>,
 }
 
 #[derive(Debug)]
@@ -54,14 +63,14 @@ impl Wonders {
     }
 
     pub(super) fn begin(&self, key: Key, server: &str, call: CallId) {
-        let running = Running { server: server.to_owned(), call, notes: Vec::new() };
+        let running = Running { server: server.to_owned(), call, notes: Vec::new(), spent: None };
         self.table().running.insert(key, running);
     }
 
-    /// A call is over, whatever became of it. What its result should tell is returned.
-    pub(super) fn end(&self, servers: &Servers, key: Key) -> Vec<String> {
+    /// A call is over, whatever became of it.
+    pub(super) fn end(&self, servers: &Servers, key: Key) -> Over {
         let mut table = self.table();
-        let Some(over) = table.running.remove(&key) else { return Vec::new() };
+        let Some(over) = table.running.remove(&key) else { return Over::default() };
         let next = table.next(&over.server);
         let left = table.open.iter().filter(|(_, it)| it.key == key).map(|(id, _)| *id);
         for id in left.collect::<Vec<_>>() {
@@ -74,7 +83,7 @@ impl Wonders {
                 let _gone = servers.answer(id, Answer::Dismissed);
             }
         }
-        over.notes
+        Over { notes: over.notes, spent: over.spent }
     }
 
     /// A server asks. What to put to whom; nothing if it had to be declined.
@@ -138,15 +147,24 @@ impl Wonders {
         self.table().open.remove(&id);
     }
 
-    pub(super) fn answered(&self, servers: &Servers, relay: &Relay) {
+    /// Hands an answer to the server; what a model must be asked first is returned.
+    pub(super) fn answered(&self, servers: &Servers, relay: &Relay) -> Option<Sample> {
         let mut table = self.table();
         let id = relay.wonder;
         let Table { running, open, .. } = &mut *table;
-        let Some(question) = open.get_mut(&id) else { return };
+        let question = open.get_mut(&id)?;
         if running.get(&question.key).is_none_or(|running| running.call != relay.call) {
-            return;
+            return None;
         }
         let (key, server) = (question.key, question.request.server.clone());
+        if let (Kind::Sampling { system, text, tokens_max, .. }, Verdict::Answer { text: said }) =
+            (&question.request.kind, &relay.verdict)
+            && is_yes(said)
+        {
+            let (system, text, tokens_max) = (system.clone(), text.clone(), *tokens_max);
+            table.open.remove(&id);
+            return Some(Sample { id, key, system, text, tokens_max });
+        }
         let meant = match &relay.verdict {
             Verdict::Answer { text } => meaning(&question.request.kind, text),
             Verdict::Withdrawn { .. } => Ok(Answer::Dismissed),
@@ -162,7 +180,8 @@ impl Wonders {
                 if question.tries < TRIES {
                     question.flaw = Some(why);
                     table.again.push_back(id);
-                    return self.moved.notify_one();
+                    self.moved.notify_one();
+                    return None;
                 }
                 table.note(key, format!("[{server} got no fitting answer: {why}]"));
                 Answer::Declined
@@ -170,7 +189,49 @@ impl Wonders {
         };
         table.open.remove(&id);
         let _gone = servers.answer(id, answer);
+        None
     }
+
+    /// What a model said for a server, or why it said nothing; what it cost is the call's.
+    pub(super) fn sampled(
+        &self,
+        servers: &Servers,
+        sample: &Sample,
+        said: Result<Sampled, String>,
+    ) {
+        let answer = match said {
+            Ok(Sampled { model, mut text, spent }) => {
+                let most = (sample.tokens_max as usize).saturating_mul(BYTES_PER_TOKEN);
+                let is_cut = text.len() > most;
+                text.truncate(text.floor_char_boundary(most));
+                self.table().spend(sample.key, spent);
+                let stop_reason = if is_cut { "maxTokens" } else { "endTurn" };
+                Answer::Sampled { model, text, stop_reason: Some(stop_reason.to_owned()) }
+            }
+            Err(why) => {
+                self.table().note(sample.key, format!("[the model was not heard: {why}]"));
+                Answer::Declined
+            }
+        };
+        let _gone = servers.answer(sample.id, answer);
+    }
+}
+
+/// An answer has about so many bytes for each token it may have.
+const BYTES_PER_TOKEN: usize = 6;
+
+/// What a model is to be asked for a server, because a person agreed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    id: u64,
+    key: Key,
+    pub(super) system: Option<String>,
+    pub(super) text: String,
+    tokens_max: u32,
+}
+
+fn is_yes(text: &str) -> bool {
+    matches!(text.trim().to_lowercase().as_str(), "yes" | "y")
 }
 
 impl Table {
@@ -178,6 +239,12 @@ impl Table {
     fn next(&self, server: &str) -> Option<Key> {
         let mut running = self.running.iter();
         running.find(|(_, it)| it.server == server).map(|(key, _)| *key)
+    }
+
+    fn spend(&mut self, key: Key, more: Spent) {
+        let Some(running) = self.running.get_mut(&key) else { return };
+        let before = running.spent.unwrap_or(Spent { micro_usd: Some(0), ..Spent::default() });
+        running.spent = Some(before.plus(&more));
     }
 
     fn note(&mut self, key: Key, note: String) {
@@ -199,7 +266,7 @@ fn improper(kind: &Kind) -> Option<String> {
             let known = url.starts_with("https://") || url.starts_with("http://");
             (!known).then(|| "its address is no web page".to_owned())
         }
-        Kind::Sampling { .. } => Some("no server may ask the model".to_owned()),
+        Kind::Sampling { .. } => None,
     }
 }
 
@@ -218,7 +285,15 @@ fn wonder(question: &Question) -> Wonder {
             );
             (asked, yes_or_no())
         }
-        Kind::Sampling { text, .. } => (text.clone(), yes_or_no()),
+        Kind::Sampling { system, text, tokens_max, .. } => {
+            let system = system.as_deref().map(|it| format!("\nwith the instructions: {it}"));
+            let asked = format!(
+                "It wants to ask your model, for at most {tokens_max} tokens at your cost:\n\
+                 {text}{}\nThe answer goes to the server. Let it?",
+                system.unwrap_or_default()
+            );
+            (asked, yes_or_no())
+        }
     };
     let asked = match &question.flaw {
         Some(flaw) => format!("{asked}\nThe last answer did not fit: {flaw}"),
@@ -230,7 +305,7 @@ fn wonder(question: &Question) -> Wonder {
 
 /// What a person's words mean to the server, or why they mean nothing to it.
 fn meaning(kind: &Kind, text: &str) -> Result<Answer, String> {
-    let yes = matches!(text.trim().to_lowercase().as_str(), "yes" | "y");
+    let yes = is_yes(text);
     match kind {
         Kind::Elicitation { schema, .. } => {
             let filled = form::read(schema, text)?;
@@ -238,6 +313,7 @@ fn meaning(kind: &Kind, text: &str) -> Result<Answer, String> {
             Ok(if consent && !yes { Answer::Declined } else { Answer::Filled(filled) })
         }
         Kind::Visit { .. } if yes => Ok(Answer::Visited),
+        // A yes to the model is answered by the model.
         Kind::Visit { .. } | Kind::Sampling { .. } => Ok(Answer::Declined),
     }
 }
@@ -322,7 +398,7 @@ mod tests {
                 wonders.pop(&servers);
             }
             assert_eq!(wonders.table().open.len(), open, "{verdicts:?}");
-            assert_eq!(wonders.end(&servers, Seq(1)).len(), notes, "{verdicts:?}");
+            assert_eq!(wonders.end(&servers, Seq(1)).notes.len(), notes, "{verdicts:?}");
         }
     }
 }
