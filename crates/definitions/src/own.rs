@@ -7,6 +7,7 @@ use locum_kernel::{Class, Mode};
 use crate::definition::{Definition, Own, PassInput, Passthrough, Scope};
 use crate::fields::Fields;
 use crate::problem::Problems;
+use crate::server::Reach;
 
 const MODES: &[(&str, Mode)] =
     &[("floor", Mode::Floor), ("worker", Mode::Worker), ("call", Mode::Call)];
@@ -140,6 +141,10 @@ pub(crate) fn narrow(definition: &mut Definition, problems: &Problems, at: crate
         problems.warn(at, what, why, "set it in a definition of your own");
     }
     for server in &mut definition.servers {
-        server.needs_consent = true;
+        server.needs_consent = match server.how {
+            Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
+            // Ours, a face's, or one the person configured.
+            Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,
+        };
     }
 }

@@ -35,6 +35,7 @@ pub enum Kind {
 }
 
 /// What an agent is made from: a recipe, skill or agent file, or a built-in.
+#[expect(clippy::struct_excessive_bools, reason = "each is a word people write in files")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     pub name: String,
@@ -76,6 +77,10 @@ pub struct Definition {
     /// What would have to be asked for it is denied.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unasked: bool,
+    /// It hides another of its name that is believed more: what rules allow to agents of that name
+    /// they do not allow to those made from it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stands_in: bool,
     /// Why a person must agree before anybody is made from it: it starts a program of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
@@ -109,6 +114,7 @@ impl Definition {
             mode: None,
             rules: Vec::new(),
             unasked: false,
+            stands_in: false,
             caution: None,
             subs: Vec::new(),
             proof: None,

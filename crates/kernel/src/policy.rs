@@ -161,7 +161,9 @@ pub(crate) fn has(session: &Session, agent: &Agent, tool: &str) -> bool {
 
 /// The session's rules, those of the agent's definition, and what is denied or asked above it.
 fn rules_for<'a>(session: &'a Session, agent: &'a Agent) -> Vec<&'a Rule> {
-    let mut rules: Vec<&Rule> = session.world.rules.iter().collect();
+    let stands_in = session.definition(agent).is_some_and(|definition| definition.stands_in);
+    let meant = |rule: &&Rule| !(stands_in && rule.kind == RuleKind::Allow && rule.agent.is_some());
+    let mut rules: Vec<&Rule> = session.world.rules.iter().filter(meant).collect();
     let mut at = Some(agent);
     while let Some(holder) = at {
         let own = session.definition(holder).into_iter().flat_map(|it| &it.rules);
@@ -182,9 +184,16 @@ fn heard(session: &Session, call: &Call, class: Class) -> Heard {
 }
 
 fn is_for(rule: &Rule, agent: &str, names: &Names) -> bool {
-    rule.agent.as_ref().is_none_or(|name| name == agent)
-        && names.any(|name| matches(&rule.tool, name))
+    let strict = rule.kind != RuleKind::Allow;
+    let meant = |name: &str| {
+        let kin = KIN.iter().filter(|(tool, _)| strict && *tool == name);
+        matches(&rule.tool, name) || kin.clone().any(|(_, like)| matches(&rule.tool, like))
+    };
+    rule.agent.as_ref().is_none_or(|name| name == agent) && names.any(meant)
 }
+
+/// Tools that do what another does: whoever forbids one forbids the other.
+const KIN: [(&str, &str); 2] = [("edit", "write"), ("grep", "read")];
 
 /// The strictest rule that speaks. A deny or an ask holds for any part, and where its pattern
 /// cannot be sure a person is asked; an allow must hold for every part, each by some rule.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
 use crate::{
     Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Offer, PROGRAM,
-    Purpose, Session, Time, Tool, Tuning, attention, declared, has, headline, state_word,
+    Purpose, Session, Time, Tool, Tuning, attention, clip, declared, has, headline, state_word,
 };
 
 /// A model request, before any provider's wire format.
@@ -160,15 +160,27 @@ fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
     }
     let others = rows.into_iter().map(|(name, (kind, about))| (name, kind, about));
     let skill = agent.kind == Kind::Skill;
-    own.into_iter()
+    let all: Vec<(String, Kind, String)> = own
+        .into_iter()
         .chain(others)
         .filter(|(name, kind, _)| {
             *name != agent.name && Some(name.as_str()) != main && !(skill && *kind == Kind::Skill)
         })
-        .take(CATALOGUE_ROWS_MAX)
-        .map(|(name, _, about)| format!("{name}: {}", headline(&about, 160)))
-        .collect()
+        .collect();
+    let more = all.len().saturating_sub(CATALOGUE_ROWS_MAX);
+    let shown = all.iter().take(CATALOGUE_ROWS_MAX);
+    let mut rows: Vec<String> =
+        shown.map(|(name, _, about)| format!("{name}: {}", headline(about, 160))).collect();
+    if more > 0 {
+        let names: Vec<&str> =
+            all.iter().skip(CATALOGUE_ROWS_MAX).map(|(name, _, _)| name.as_str()).collect();
+        rows.push(clip(format!("and {more} more, by name: {}", names.join(", ")), MORE_BYTES_MAX));
+    }
+    rows
 }
+
+/// What a catalogue says of those it has no line for.
+const MORE_BYTES_MAX: usize = 2_000;
 
 /// *Open workers*: for every live child its state, why, and the exact next call.
 fn open_workers(session: &Session, agent: &Agent, now: Time) -> Option<String> {

@@ -74,7 +74,7 @@ pub(crate) async fn equip(
         agreed,
     };
     let librarian = Arc::new(Librarian::new(world, files));
-    let from = root::of(flags, &librarian, chosen.script.as_ref())?;
+    let from = root::of(flags, &librarian, chosen.script.as_ref(), person)?;
     Ok(Equipped { chosen, tools, servers, librarian, from })
 }
 

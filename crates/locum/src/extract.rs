@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use locum_kernel::{
     AgentId, Audience, Class, Config, Definition, Errand, Input, Kind, ModelSpec, Output,
-    PolicyMode, Rights, Seq, ToolSpec, TreeLimits, Urgency,
+    PolicyMode, Rights, Rule, RuleKind, Seq, ToolSpec, TreeLimits, Urgency,
 };
 use locum_runtime::driver::{Driver, Error, Hands, Until, World, retell};
 use locum_runtime::line::{Body, Line};
@@ -42,6 +42,9 @@ pub(crate) struct Extract {
     since: Seq,
     model: String,
     specs: BTreeMap<String, ModelSpec>,
+    mode: PolicyMode,
+    /// Those of the session hold here too.
+    rules: Vec<Rule>,
     provider: Arc<dyn Provider>,
     place: Place,
 }
@@ -76,6 +79,8 @@ impl Extract {
             since,
             model: config.model.clone(),
             specs: config.models.clone(),
+            mode: config.mode,
+            rules: config.rules.clone(),
             provider: Arc::clone(&hands.provider),
             place,
         }
@@ -131,9 +136,13 @@ impl Extract {
             main,
             model: self.model.clone(),
             audience: Audience::Absent,
-            mode: PolicyMode::Edits,
+            // To keep a note is what the person wanted; to plan is to change nothing at all.
+            mode: if self.mode == PolicyMode::Plan { self.mode } else { PolicyMode::Edits },
             // What was said in one folder is no reason to change what holds in all of them.
-            rules: rules::parse("deny memory_save \"user\"").into_iter().collect(),
+            rules: rules::parse("deny memory_save \"user\"")
+                .into_iter()
+                .chain(self.rules.iter().filter(|it| it.kind != RuleKind::Allow).cloned())
+                .collect(),
             limits,
             tools,
             definitions: Vec::new(),

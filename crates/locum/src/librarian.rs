@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::library::{Shelves, is_on};
 use crate::model::Models;
 use crate::print;
+use crate::root;
 use crate::trust::approve;
 
 /// How long what was found is taken to be what is there.
@@ -98,7 +99,14 @@ impl Library for Librarian {
     fn summon(&self, name: &str) -> Option<Result<Judged, String>> {
         let files = self.files();
         let found = files.named(name).ok()?;
-        Some(self.by_person(&files, found, BTreeMap::new()))
+        Some(self.by_person(&files, found, BTreeMap::new()).map(|mut judged| {
+            // Nobody is asked on this way, so nothing starts that somebody must agree to.
+            if let Some(caution) = judged.caution.take() {
+                self.say(&format!("note: not done, because nobody agreed: {caution}"));
+                root::without_servers(&mut judged);
+            }
+            judged
+        }))
     }
 
     fn bring(&self, wanted: &Wanted, subs: &[Sub]) -> Option<Result<Judged, String>> {
@@ -270,6 +278,10 @@ impl Librarian {
             }
         }
         judged.instructions.push_str(&self.besides(files, definition));
+        judged.stands_in = files.found.iter().any(|found| {
+            let hidden_by = found.shadowed_by.as_ref() == Some(&definition.origin.file);
+            hidden_by && found.origin.scope > definition.origin.scope
+        });
         let asks = definition.servers.iter().filter(|it| it.needs_consent);
         if asks.clone().any(|server| !self.world.agreed.has(server)) {
             let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
@@ -283,6 +295,7 @@ impl Librarian {
         let mut text = String::new();
         for name in &definition.skills {
             let found = files.named_as(Kind::Skill, name).ok();
+            let found = found.filter(|found| is_on(found, &self.world.settings));
             let Some(skill) = found.and_then(|found| loaded(files, found).ok()) else {
                 self.say(&format!(
                     "note: {} lists the skill {name}, which is not there",
@@ -420,5 +433,5 @@ pub(crate) fn listed(problems: &[Problem]) -> String {
 
 fn read_line(check: &mut Check, exec: Option<&ToolSpec>) {
     let arguments = serde_json::json!({ "command": check.command });
-    check.subjects = exec.and_then(|exec| subjects::subjects(exec, &arguments));
+    check.subjects = exec.and_then(|exec| subjects::subjects(exec, &arguments, Path::new("/")));
 }

@@ -204,7 +204,9 @@ impl Face for Plain {
 }
 
 fn asked(path: &str, ask: &AskOpened, hints: bool) -> String {
-    let shown = format!("{path}: ({} {}: {})", ask.kind, ask.id, ask.summary);
+    let because = ask.because.as_deref().map(|why| format!("\n    because: {}", clean(why)));
+    let because = because.unwrap_or_default();
+    let shown = format!("{path}: ({} {}: {}){because}", ask.kind, ask.id, ask.summary);
     match (hints, ask.to) {
         (true, AskTo::Person) => format!("{shown}\n    {}", hint(ask.kind, &ask.options)),
         (true, AskTo::Parent) | (false, _) => shown,

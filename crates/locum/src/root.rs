@@ -15,6 +15,7 @@ use crate::complaint::Complaint;
 use crate::flags::Run;
 use crate::librarian::{Librarian, Unbuilt, listed};
 use crate::print;
+use crate::trust::{self, Person};
 
 /// Times a person is asked again after an answer that does not fit.
 const ANSWERS_MAX: usize = 5;
@@ -26,6 +27,7 @@ pub(crate) fn of(
     flags: &Run,
     librarian: &Librarian,
     script: Option<&Script>,
+    person: Person,
 ) -> Result<Option<Judged>, Complaint> {
     let is_played = |name: &str| script.is_some_and(|script| script.plays(name));
     let files = librarian.files();
@@ -45,15 +47,29 @@ pub(crate) fn of(
     let built = built(&definition, librarian, flags.param.iter().cloned().collect())?;
     let mut judged = librarian.judged(&files, &built);
     judged.kind = JudgedKind::Main;
-    // The person named it: that is their consent, and what it starts was told.
+    if flags.model.is_some() {
+        judged.model = None;
+    }
     if let Some(caution) = judged.caution.take() {
-        print::note(&format!("note: {caution}"));
+        let is_agreed =
+            person == Person::There && trust::agrees(&format!("{caution}. Let it? [y/N]"));
+        if !is_agreed {
+            let how = "do: run it on a terminal, or with --trust";
+            print::note(&format!("note: not done, because nobody agreed: {caution}. {how}"));
+            without_servers(&mut judged);
+        }
     }
     // A script that has nothing for the root would only say that it ended.
     if script.is_some() && !is_played(&judged.name) {
         print::note(&format!("note: the script has nothing for {}", judged.name));
     }
     Ok(Some(judged))
+}
+
+/// Nothing that a person has to agree to is started.
+pub(crate) fn without_servers(judged: &mut Judged) {
+    judged.kit.servers.clear();
+    judged.setup = judged.kit.needs_setup();
 }
 
 /// What is said first: what the root's definition begins with, then what was typed.

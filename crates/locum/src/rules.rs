@@ -33,7 +33,8 @@ fn try_out(test: &RulesTest, places: &Places<'_>) -> Result<u8, Complaint> {
     rules.extend(test.rules());
     let mode = test.mode.map_or(PolicyMode::Ask, Into::into);
     let arguments = arguments(&tool, &test.subject);
-    let subjects = subjects(&tool, &arguments);
+    let here = std::env::current_dir().unwrap_or_default();
+    let subjects = subjects(&tool, &arguments, &here);
     let found = explain(&Question {
         rules: &rules,
         mode,

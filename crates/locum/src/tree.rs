@@ -285,7 +285,9 @@ impl Face for Tree {
 impl Asking {
     fn new(path: &str, ask: &AskOpened) -> Asking {
         let hint = hint(ask.kind, &ask.options);
-        let shown = format!("{} {path}: {}\n    {hint}", ask.id, ask.summary);
+        let because = ask.because.as_deref().map(|why| format!("\n    because: {}", clean(why)));
+        let because = because.unwrap_or_default();
+        let shown = format!("{} {path}: {}{because}\n    {hint}", ask.id, ask.summary);
         Asking { id: ask.id.clone(), shown }
     }
 }

@@ -152,6 +152,10 @@ fn remember(root: PathBuf, data: &Path, verdict: Verdict) -> Trust {
 }
 
 /// `None`: nobody answered. Only a plain yes is one.
+pub(crate) fn agrees(question: &str) -> bool {
+    ask(question) == Some(Verdict::Yes)
+}
+
 fn ask(question: &str) -> Option<Verdict> {
     let mut err = io::stderr();
     let _ = write!(err, "{question} ").and_then(|()| err.flush());

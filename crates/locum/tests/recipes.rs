@@ -539,6 +539,36 @@ fn an_agent_works_in_a_copy_of_the_repository() {
     assert!(told.contains("git merge locum/"), "{told}");
 }
 
+/// In a folder that is trusted, a person agrees to servers and to nothing else; without one, a
+/// server is not started and the rest goes on.
+#[test]
+fn consent_is_for_what_starts() {
+    let own =
+        "title: D\ndescription: d\nprompt: p\nextensions: [{type: builtin, name: developer}]\n";
+    let files = [("own.yaml", own), ("seed.yaml", SEED)];
+    let folder = project("consent", &files);
+    let model = folder.script(
+        "script.yaml",
+        "agents:
+  main: [{calls: [{call_recipe: {recipe: own}}, {call_recipe: {recipe: seed}}]}, {say: '{{last}}'}]
+  '*': [{say: 'here: {{last}}'}]
+",
+    );
+    folder.text(&["trust"]);
+    let output = folder.output(&["run", "go", "--json", "-m", &model]);
+    let lines = lines(&output);
+    let finished = of_type(&lines, "tool.finished");
+    assert_eq!(finished[0]["output"], "here: p", "{finished:?}");
+    let denied = finished[1]["output"].as_str().unwrap();
+    assert!(denied.contains("seed wants to start the server websearch: uvx"), "{denied}");
+    // Named by the person, it runs without what nobody agreed to.
+    let output = folder.output(&["run", "--recipe", "seed.yaml", "go", "-m", &model]);
+    let told = told(&output);
+    assert!(told.contains("not done, because nobody agreed: seed wants to start"), "{told}");
+    assert!(told.contains("here: go"), "{told}");
+    assert!(!folder.read("data/trust.json").contains("websearch"), "nobody agreed");
+}
+
 /// A person at the terminal is asked for what the recipe wants to know, until it fits.
 #[test]
 fn a_person_is_asked_for_values() {

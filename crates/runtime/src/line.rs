@@ -199,6 +199,9 @@ pub struct ToolFinished {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AskOpened {
+    /// Why somebody is asked at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     pub id: String,
     /// Whose answer it waits for.
     pub to: AskTo,

@@ -8,10 +8,15 @@
 //! itself, as `locum rules test` prints them: without quotes, joined by single blanks. An allow
 //! needs every command and every redirect (`> file`) of the line to be allowed by some rule.
 
+use std::path::Path;
+
 use locum_kernel::{Class, PolicyMode, Question, Rule, RuleKind, ToolSpec, explain};
 use serde_json::{Map, Value};
 
 use crate::subjects::subjects;
+
+/// Examples are of any workspace; nothing is there.
+const ANYWHERE: &str = "/workspace-of-examples";
 
 /// What is wrong with the text of a rule, and where, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +78,7 @@ pub fn checked(text: &str, examples: Examples, tools: &[ToolSpec]) -> Result<Rul
 #[must_use]
 pub fn speaks(rule: &Rule, tool: &ToolSpec, subject: &str) -> bool {
     let arguments = arguments(tool, subject);
-    let subjects = subjects(tool, &arguments);
+    let subjects = subjects(tool, &arguments, Path::new(ANYWHERE));
     // The mode in which nothing but the rule could bring this verdict.
     let mode = match rule.kind {
         RuleKind::Allow => PolicyMode::Ask,

@@ -225,6 +225,7 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
             }
             "slots" => made.limits.slots = Some(value.parse().map_err(|_| "slots")?),
             "unasked" => made.unasked = true,
+            "stands_in" => made.stands_in = true,
             "deny" | "asks" | "allow" => made.rules.push(own_rule(key, value)),
             "check" => proof(made).checks.push(check(value)),
             "tries" => proof(made).tries_max = value.parse().map_err(|_| "tries")?,

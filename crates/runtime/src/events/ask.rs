@@ -15,7 +15,12 @@ pub(super) fn opened(id: AskId, to: AskTo, kind: &AskKind) -> AskOpened {
         AskKind::Approval(_) => vec![Scope::Once, Scope::Agent, Scope::Fanout, Scope::Project],
         AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => vec![],
     };
+    let because = match kind {
+        AskKind::Approval(it) => Some(it.because.clone()),
+        AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => None,
+    };
     AskOpened {
+        because,
         id: id.to_string(),
         to,
         kind: kind.word(),
