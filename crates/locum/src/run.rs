@@ -425,7 +425,7 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
 fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
-        Status::Failed => ("E116", "The final text is not what was wanted."),
+        Status::Failed => ("E116", "What was handed in was not accepted."),
         Status::Denied => ("E130", "A call was denied."),
         Status::NeedsInput => ("E140", "A question was not answered."),
         Status::Limit => ("E150", "A limit was reached."),
@@ -440,7 +440,8 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
         Status::Denied => result.denials.join("; "),
-        Status::Ok | Status::Failed | Status::Limit | Status::Error => result.text.clone(),
+        Status::Failed => result.flaw.clone().unwrap_or_else(|| result.text.clone()),
+        Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
     let resume = result.resume.clone().unwrap_or_default();
     // Where nobody can be asked, going on means that the next ask is denied for good.

@@ -252,6 +252,9 @@ pub struct RunResult {
     pub status: Status,
     pub text: String,
     pub structured: Option<Value>,
+    /// Why what was handed in was not accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
     pub usage: UsageLine,
     pub cost_usd: Option<f64>,
     pub agents: Vec<AgentResult>,

@@ -50,7 +50,7 @@ impl Step<'_> {
         if agent.last_turn.is_some() && tool != Some(Tool::Complete) {
             return self.give(id, call_id, Output::error("not run: this was your last turn"));
         }
-        if let Some(output) = Step::spared(agent, call) {
+        if let Some(output) = self.spared(agent, call) {
             return self.give(id, call_id, output);
         }
         if !call.arguments.is_object() {
@@ -244,9 +244,9 @@ impl Step<'_> {
             }
             return;
         }
-        if let Some(why) = self.failed_check(id) {
-            self.give(id, call, Output::error(format!("not completed: {why}")));
-            self.disprove(id, &why);
+        if let Some(flaw) = self.failed_check(id) {
+            self.give(id, call, Output::error(format!("not completed: {}", flaw.why)));
+            self.disprove(id, &flaw);
             return;
         }
         let why = agent.last_turn.as_ref().map_or(Why::Completed, limit_words);

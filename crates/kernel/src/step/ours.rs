@@ -39,11 +39,14 @@ impl Step<'_> {
     }
 
     /// What an own call need not run for.
-    pub(super) fn spared(agent: &Agent, call: &Call) -> Option<Output> {
+    pub(super) fn spared(&self, agent: &Agent, call: &Call) -> Option<Output> {
         let failed = failed_call(agent).is_some();
         match call.ours? {
             Ours::Check if failed => Some(Output::error("not run: an earlier check failed")),
             Ours::OnFailure if !failed => Some(Output::ok("not needed: every check passed")),
+            Ours::OnFailure if agent.trial.failed >= self.tries(agent) => {
+                Some(Output::ok("not run: there is no other try"))
+            }
             Ours::Check | Ours::OnFailure | Ours::Program => None,
         }
     }
@@ -67,7 +70,7 @@ impl Step<'_> {
         let mut checks = reply.calls.iter().zip(results);
         let failed =
             checks.find(|(call, (_, output))| call.ours == Some(Ours::Check) && !passed(output));
-        match failed.map(|(call, (_, output))| flaw(&call.arguments, output)) {
+        match failed.map(|(call, (_, output))| Flaw::of(&call.arguments, output)) {
             None => {
                 self.emit(Event::Proved { agent: id });
                 self.ready.push_back(id);
@@ -77,15 +80,22 @@ impl Step<'_> {
         }
     }
 
-    /// Its work did not stand up. True if it may not try again.
-    pub(super) fn disprove(&mut self, id: AgentId, why: &str) -> bool {
-        let agent = &self.session[id];
+    /// How often an agent may try again.
+    fn tries(&self, agent: &Agent) -> u32 {
         let proof = self.session.definition(agent).and_then(|it| it.proof.as_ref());
-        let tries = proof.map_or(0, |proof| proof.tries_max);
-        let (failed, for_good) = (agent.trial.failed + 1, agent.trial.failed >= tries);
-        self.emit(Event::Disproved { agent: id, why: why.into(), for_good });
+        proof.map_or(0, |proof| proof.tries_max)
+    }
+
+    /// Its work did not stand up. True if it may not try again: there is no other try, or nobody
+    /// lets the check run.
+    pub(super) fn disprove(&mut self, id: AgentId, flaw: &Flaw) -> bool {
+        let agent = &self.session[id];
+        let (tries, why) = (self.tries(agent), flaw.why.clone());
+        let (failed, for_good) =
+            (agent.trial.failed + 1, flaw.denied || agent.trial.failed >= tries);
+        self.emit(Event::Disproved { agent: id, why: why.clone(), for_good });
         if for_good {
-            self.end_flawed(id, why);
+            self.end_flawed(id, &why);
             return true;
         }
         let text = format!(
@@ -97,10 +107,10 @@ impl Step<'_> {
     }
 
     /// Which check of the turn under way failed, in words.
-    pub(super) fn failed_check(&self, id: AgentId) -> Option<String> {
+    pub(super) fn failed_check(&self, id: AgentId) -> Option<Flaw> {
         let call = failed_call(&self.session[id])?;
         let CallState::Returned(output) = &call.state else { return None };
-        Some(flaw(&call.arguments, output))
+        Some(Flaw::of(&call.arguments, output))
     }
 
     /// An agent that is a program: it is started with whatever it has been told.
@@ -208,9 +218,19 @@ fn ending(output: &Output) -> String {
     }
 }
 
-fn flaw(arguments: &Value, output: &Output) -> String {
-    let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
-    format!("The check `{}` {}.", headline(command, 200), ending(output))
+/// What is wrong with an agent's work.
+pub(super) struct Flaw {
+    pub(super) why: String,
+    /// Nobody let the check run: to try again would not help.
+    denied: bool,
+}
+
+impl Flaw {
+    fn of(arguments: &Value, output: &Output) -> Flaw {
+        let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
+        let why = format!("The check `{}` {}.", headline(command, 200), ending(output));
+        Flaw { why, denied: output.denied }
+    }
 }
 
 fn words(notes: &[Note]) -> String {

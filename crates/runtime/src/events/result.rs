@@ -53,10 +53,12 @@ impl Teller {
         let exchange = &self.exchange;
         let text = exchange.text.clone();
         let structured = session.form(AgentId::MAIN).and_then(|_| form::value(&text).ok());
+        let flaw = session.agent(AgentId::MAIN).and_then(locum_kernel::Agent::flaw);
         let result = RunResult {
             status,
             text,
             structured,
+            flaw: flaw.filter(|_| status == Status::Failed).map(str::to_owned),
             usage: exchange.usage,
             cost_usd: (!exchange.unpriced).then_some(exchange.micro_usd).and_then(usd),
             agents: agents.collect(),
