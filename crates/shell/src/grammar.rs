@@ -86,7 +86,12 @@ impl Reader<'_> {
             None | Some(')' | '\n' | '#') => Ok(()),
             Some(';') if closes => Ok(()),
             Some(_) => {
-                for mark in ["&&", "||", "|&", "|", ";", "&"] {
+                for mark in ["&&", "||", "|&", "|"] {
+                    if self.take(mark) {
+                        return self.goes_on();
+                    }
+                }
+                for mark in [";", "&"] {
                     if self.take(mark) {
                         return Ok(());
                     }
@@ -96,6 +101,15 @@ impl Reader<'_> {
                 let closes = CLOSING.contains(&word.as_str());
                 if closes { Ok(()) } else { Err(Why::Syntax("something after a command")) }
             }
+        }
+    }
+
+    /// After some marks a command must follow: a shell would wait for it, or refuse the line.
+    fn goes_on(&self) -> Parsed<()> {
+        let next = self.text[self.at..].iter().find(|c| !c.is_whitespace());
+        match next {
+            None | Some('|' | '&' | ';' | ')') => Err(Why::Syntax("it is not complete")),
+            Some(_) => Ok(()),
         }
     }
 
@@ -109,6 +123,9 @@ impl Reader<'_> {
 
     fn command_inside(&mut self) -> Parsed<()> {
         self.skip_blanks();
+        if let Some('|' | '&') = self.peek() {
+            return Err(Why::Syntax("a mark between commands after nothing"));
+        }
         if self.peek() == Some('(') {
             self.at += 1;
             if self.peek() == Some('(') {
