@@ -140,7 +140,11 @@ fn settle(
     for id in ids {
         let sessions = sessions(folder, key)?;
         let found = address::ask_among(&sessions, id);
-        let ((_, session), wanted) = found.map_err(|unknown| late(folder, key, id, unknown))?;
+        // What could be two is told as that; only a name for nobody may be one that came too late.
+        let ((_, session), wanted) = found.map_err(|why| match why.code {
+            address::AMBIGUOUS => why,
+            _ => late(folder, key, id, why),
+        })?;
         let Some(ask) = session.asks().find(|ask| ask.id == wanted) else { continue };
         let verdict = verdict(ask);
         let told = format!("{} of {} {}", ask.id, session.path(ask.agent), verdict.word());

@@ -7,6 +7,8 @@ use crate::complaint::Complaint;
 use crate::look::text;
 
 const USAGE: u8 = 2;
+/// The code of a name that could be two.
+pub(crate) const AMBIGUOUS: &str = "E121";
 /// More names than this are a list, and there is a command for lists.
 const NAMES_MAX: usize = 10;
 
@@ -141,7 +143,7 @@ fn ambiguous<'a>(kind: &Kind, wanted: &str, found: impl Iterator<Item = &'a str>
     let names: Vec<String> = found.map(text::clean).collect();
     let first = names.first().and_then(|name| name.split(' ').next()).unwrap_or_default();
     Complaint {
-        code: "E121",
+        code: AMBIGUOUS,
         what: format!("{:?} could be {} {}s.", text::clean(wanted), names.len(), kind.what),
         next: format!("say which, for example {first}; {} lists all", kind.list),
         cause: listed(names),
