@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use minijinja::UndefinedBehavior;
 use serde::Serialize;
 
-use crate::definition::{Definition, Scope};
+use crate::definition::{Definition, Scope, SubRecipe};
+use crate::file::Refused;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::near::nearest;
 use crate::parameter::{InputType, Parameter, Requirement};
@@ -24,6 +25,26 @@ pub struct Given {
     pub base: PathBuf,
     /// The folders that file parameters may be in.
     pub roots: Vec<PathBuf>,
+}
+
+/// Who gives the values, and so reads what is wrong with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// At a command line.
+    #[default]
+    People,
+    /// With the arguments of a call.
+    Models,
+}
+
+impl Asker {
+    /// How to give a value, in words of theirs.
+    fn how(self, key: &str) -> String {
+        match self {
+            Asker::People => format!("--param {key}=…"),
+            Asker::Models => format!("parameters: {{\"{key}\": \"…\"}}"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,9 +66,23 @@ pub struct Built {
 
 /// Checks the values, reads the files among them and renders. Every problem is named at once.
 pub fn build(definition: &Definition, given: &Given) -> Result<Outcome, Vec<Problem>> {
+    build_for(Asker::People, definition, given)
+}
+
+/// The same in words that whoever asks can act on.
+pub fn build_for(
+    asker: Asker,
+    definition: &Definition,
+    given: &Given,
+) -> Result<Outcome, Vec<Problem>> {
     let problems = Problems::new(&definition.origin.file);
-    let (values, needs) = values(definition, given, &problems);
+    let (values, needs) = values(asker, definition, given, &problems);
     if problems.has_errors() {
+        // Whoever has to come again brings these as well.
+        for Parameter { key, about, place, .. } in &needs {
+            let what = format!("the parameter \"{key}\" has no value");
+            problems.error(*place, what, format!("it is asked for: {about}"), asker.how(key));
+        }
         return Err(problems.take());
     }
     if !needs.is_empty() {
@@ -70,6 +105,7 @@ pub fn build(definition: &Definition, given: &Given) -> Result<Outcome, Vec<Prob
 
 /// Given, else the default, else asked for, else missing.
 fn values(
+    asker: Asker,
     definition: &Definition,
     given: &Given,
     problems: &Problems,
@@ -91,7 +127,7 @@ fn values(
             (None, None, Requirement::Required | Requirement::Optional) => {
                 let what = format!("the parameter \"{key}\" has no value");
                 let why = format!("it is required: {}", parameter.about);
-                problems.error(parameter.place, what, why, format!("--param {key}=…"));
+                problems.error(parameter.place, what, why, asker.how(key));
             }
         }
     }
@@ -197,6 +233,25 @@ fn render(
     built
 }
 
+/// Sub-recipes that a run would not find, or that lead out of `root`. A path that is only known
+/// with values says nothing before.
+#[must_use]
+pub fn lost_sub_recipes(definition: &Definition, root: &Path) -> Vec<Problem> {
+    let problems = Problems::new(&definition.origin.file);
+    for sub in definition.sub_recipes.iter().filter(|sub| !sub.path.contains("{{")) {
+        let path = definition.origin.folder().join(&sub.path);
+        if let Err(refused) = file::beneath(&path, root) {
+            lost(sub, &refused, &problems);
+        }
+    }
+    problems.take()
+}
+
+fn lost(sub: &SubRecipe, refused: &Refused, problems: &Problems) {
+    let what = format!("the sub-recipe \"{}\" was not found", sub.name);
+    problems.error(sub.place, what, refused.to_string(), "check its path");
+}
+
 /// They must be there, and a project's must be in the project.
 fn sub_recipes(definition: &Definition, problems: &Problems) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
@@ -210,10 +265,7 @@ fn sub_recipes(definition: &Definition, problems: &Problems) -> BTreeMap<String,
             Ok(real) => {
                 found.insert(sub.name.clone(), real);
             }
-            Err(refused) => {
-                let what = format!("the sub-recipe \"{}\" was not found", sub.name);
-                problems.error(sub.place, what, refused.to_string(), "check its path");
-            }
+            Err(refused) => lost(sub, &refused, problems),
         }
     }
     found

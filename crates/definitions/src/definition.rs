@@ -88,7 +88,9 @@ impl Origin {
 
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.file.parent().unwrap_or(&self.root)
+        // A bare name has a parent, which is nothing at all.
+        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(&self.root)
     }
 }
 
@@ -198,7 +200,7 @@ pub struct Retry {
     pub on_failure_timeout_s: u64,
 }
 
-/// One entry of a list of tools: `Bash(git add:*)` is our `exec` for lines that match `git add *`.
+/// One entry of a list of tools: `Bash(git add:*)` is our `exec` for lines that match `git add:*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ToolUse {
     /// Our name for it. `*` stands for any ending.

@@ -23,6 +23,8 @@ pub enum Refused {
     Outside { path: PathBuf, root: PathBuf, target: PathBuf },
     #[error("{path}: not UTF-8 text (byte {byte})")]
     NotText { path: PathBuf, byte: usize, place: Place },
+    #[error("{path}: a NUL (byte {byte}), so no text")]
+    Nul { path: PathBuf, byte: usize, place: Place },
     #[error("{path}: cannot be read")]
     Io {
         path: PathBuf,
@@ -66,6 +68,11 @@ impl Refused {
                 let what = format!("byte {byte} is not UTF-8 text");
                 problems.error(*place, what, "definitions are text", "save the file as UTF-8");
             }
+            Refused::Nul { byte, place, .. } => {
+                let what = format!("byte {byte} is a NUL");
+                let how = "delete it; if there are many, save the file as UTF-8";
+                problems.error(*place, what, "no text has one", how);
+            }
             Refused::Io { source, .. } => {
                 let why = source.to_string();
                 problems.error(start, "cannot be read", why, "check who may read it");
@@ -88,7 +95,7 @@ pub fn read(path: &Path, root: &Path, max: u64) -> Result<String, Refused> {
     };
     if let Some(byte) = text.find('\0') {
         let place = Place::of_byte(&text, byte);
-        return Err(Refused::NotText { path: path.to_owned(), byte, place });
+        return Err(Refused::Nul { path: path.to_owned(), byte, place });
     }
     Ok(plain(text))
 }

@@ -45,7 +45,7 @@ mod mcp;
 mod notes;
 mod places;
 
-pub use build::{Built, Given, Outcome, build};
+pub use build::{Asker, Built, Given, Outcome, build, build_for, lost_sub_recipes};
 pub use consent::Consent;
 pub use definition::{
     Definition, Isolation, Kind, Memory, Origin, Own, PassInput, Passthrough, Permission, Retry,
@@ -61,3 +61,4 @@ pub use parameter::{InputType, Parameter, Requirement};
 pub use places::{Places, count};
 pub use problem::{Place, Problem, Severity};
 pub use server::{Reach, Server, TIMEOUT_S};
+pub use template::CIRCLE;

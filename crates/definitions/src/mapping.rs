@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locum_kernel::{
-    AgentLimits, Check, Class, Definition as Judged, Kind as JudgedKind, Kit, Mode, Offer, Program,
-    ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
+    AgentLimits, Check, Class, Definition as Judged, Kind as JudgedKind, Kit, Mode, Offer, Only,
+    Program, ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
 };
 use serde::Serialize;
 
@@ -57,6 +57,7 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
     judged.output = definition.response.clone().map(Arc::new);
     judged.mode = definition.own.mode.or(definition.background.then_some(Mode::Worker));
     judged.rules = rules(definition);
+    judged.only = only(definition, world);
     judged.unasked = definition.permission == Some(Permission::Deny);
     judged.subs = definition.sub_recipes.iter().map(|sub| below(definition, sub)).collect();
     judged.proof = definition.retry.as_ref().map(proof);
@@ -136,7 +137,11 @@ fn model(definition: &Definition) -> Option<String> {
 }
 
 fn uses(definition: &Definition, world: &[ToolSpec]) -> Rights {
-    let listed = definition.tools.allow.as_ref().map(|list| named(list, world));
+    let mut listed = definition.tools.allow.as_ref().map(|list| named(list, world));
+    if let (Some(listed), Some(_)) = (&mut listed, definition.memory) {
+        // Who is to remember needs the tools for it, whatever else the file lists.
+        listed.extend(MEMORY.iter().map(|name| (*name).to_owned()));
+    }
     let brought = brought(definition, world);
     let allow = match (listed, brought) {
         (Some(listed), Some(brought)) => Some(listed.intersection(&brought).cloned().collect()),
@@ -156,6 +161,8 @@ fn uses(definition: &Definition, world: &[ToolSpec]) -> Rights {
 
 /// The ways to make agents, which no server offers.
 const MAKING: &[&str] = &["use_agent", "use_skill", "spawn_agent", "call_recipe"];
+
+const MEMORY: &[&str] = &["memory_save", "memory_search", "memory_get"];
 
 fn every(world: &[ToolSpec]) -> BTreeSet<String> {
     let names = world.iter().map(|tool| tool.name.as_str());
@@ -213,6 +220,18 @@ fn brought(definition: &Definition, world: &[ToolSpec]) -> Option<BTreeSet<Strin
     Some(names)
 }
 
+/// The calls that a list of tools is confined to. A tool that is also listed whole is not.
+fn only(definition: &Definition, world: &[ToolSpec]) -> Vec<Only> {
+    let list = definition.tools.allow.as_deref().unwrap_or_default();
+    let (parts, whole): (Vec<&ToolUse>, Vec<&ToolUse>) =
+        list.iter().partition(|tool| tool.pattern.is_some());
+    let whole = named(&whole.into_iter().cloned().collect::<Vec<_>>(), world);
+    let parts = parts.into_iter().filter(|tool| !whole.contains(&tool.name));
+    parts
+        .filter_map(|tool| Some(Only { tool: tool.name.clone(), pattern: tool.pattern.clone()? }))
+        .collect()
+}
+
 fn rules(definition: &Definition) -> Vec<Rule> {
     let rule = |kind, tool: &str, pattern: Option<&String>| Rule {
         kind,
@@ -226,10 +245,6 @@ fn rules(definition: &Definition) -> Vec<Rule> {
     }
     for tool in &definition.tools.ask {
         rules.push(rule(RuleKind::Ask, &tool.name, tool.pattern.as_ref()));
-    }
-    for tool in definition.tools.allow.iter().flatten().filter(|tool| tool.pattern.is_some()) {
-        // "Only these calls" cannot be said to the kernel; that a person sees each can.
-        rules.push(rule(RuleKind::Ask, &tool.name, None));
     }
     match definition.permission {
         None | Some(Permission::Plan | Permission::Ask | Permission::Deny) => {}

@@ -200,6 +200,12 @@ fn skill_only(skill: &mut Definition, fields: &Fields<'_>) {
     if let Some(access) = fields.table(&["access"], "\"access\"") {
         let types = access.words(&["chat_types"]).unwrap_or_default();
         only.chat_types = types.into_iter().collect();
+        if !only.chat_types.is_empty() {
+            let what = "\"chat_types\" keeps nobody out yet";
+            let why = "it holds only in chats, which do not exist yet";
+            let how = "set disable-model-invocation: true if models must not start it";
+            fields.problems().warn(fields.place("access"), what, why, how);
+        }
         access.finish();
     }
 }

@@ -13,7 +13,8 @@ use crate::{file, json};
 #[must_use]
 pub fn proposed_servers(workspace: &Path) -> (Vec<Server>, Vec<Problem>) {
     let path = workspace.join(".mcp.json");
-    if std::fs::symlink_metadata(&path).is_err() {
+    // While a command runs, an empty folder keeps it from making one.
+    if std::fs::symlink_metadata(&path).map_or(true, |it| it.is_dir()) {
         return (Vec::new(), Vec::new());
     }
     servers_in(&path, workspace)

@@ -157,15 +157,23 @@ fn reach(kind: &str, fields: &Fields<'_>, names: &Names, name: &str) -> Option<R
             fields.ignore(&["uri", "url", "envs", "env_keys", "headers"]);
             None
         }
-        "frontend" => Some(Reach::Frontend {
-            tools: fields.list(&["tools"]).iter().map(Node::to_json).collect(),
-            instructions: fields.text(&["instructions"]),
-        }),
+        "frontend" => Some(frontend(fields)),
         "python" => Some(Reach::Python {
             code: fields.required(&["code"], "it is the server", "code: |")?,
             dependencies: fields.texts(&["dependencies"]).unwrap_or_default(),
         }),
         _ => Some(builtin(fields, name)),
+    }
+}
+
+fn frontend(fields: &Fields<'_>) -> Reach {
+    let what = "a frontend extension brings no tools";
+    let why = "the window that would answer them belongs to another program";
+    let how = "delete it, or write type: stdio with a server of your own";
+    fields.problems().warn(fields.place("type"), what, why, how);
+    Reach::Frontend {
+        tools: fields.list(&["tools"]).iter().map(Node::to_json).collect(),
+        instructions: fields.text(&["instructions"]),
     }
 }
 

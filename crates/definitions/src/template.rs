@@ -91,6 +91,9 @@ fn fill(slots: &[String], text: String) -> String {
 /// Two marks number a slot.
 const BASE: usize = 60_000;
 
+/// How it begins when parts of a template include each other for ever.
+pub const CIRCLE: &str = "the template leads back to itself";
+
 /// What a template and all that it includes may look at.
 #[derive(Debug)]
 pub(crate) struct Variables {
@@ -322,6 +325,10 @@ fn fault(error: &Error, prepared: &str) -> Fault {
         Some(name) if name != MAIN => format!(" in {name}"),
         _ => String::new(),
     };
+    let circle = ["recursion limit", "cycle in template"].iter().any(|it| detail.contains(it));
+    if circle && inner.kind() == ErrorKind::InvalidOperation {
+        return Fault::new(place, format!("{CIRCLE}{from}"), "take one include or extends out");
+    }
     let what = format!("the template fails{from}: {}{detail}", inner.kind());
     let cures = [
         (ErrorKind::SyntaxError, "to write braces as they are: {% raw %} … {% endraw %}"),

@@ -176,9 +176,11 @@ pub(crate) fn one(word: &str, at: Place, problems: &Problems) -> Vec<ToolUse> {
         Some((name, rest)) => (name.trim(), Some(rest.trim_end().trim_end_matches(')'))),
         None => (word.trim(), None),
     };
-    // `Bash(git add:*)` means every line that starts so.
-    let pattern = pattern.map(|text| text.replace(":*", " *")).filter(|text| text != "*");
-    let named = |name: &str| ToolUse { name: name.to_owned(), pattern: pattern.clone() };
+    let pattern = pattern.filter(|text| *text != "*");
+    let named = |name: &str| ToolUse {
+        name: name.to_owned(),
+        pattern: pattern.map(|text| calls(name, text)),
+    };
     let plain_name = plain(name);
     if let Some((_, ours)) = NAMES.iter().find(|(theirs, _)| *theirs == plain_name) {
         return ours.iter().map(|name| named(name)).collect();
@@ -198,6 +200,15 @@ pub(crate) fn one(word: &str, at: Place, problems: &Problems) -> Vec<ToolUse> {
         problems.warn(at, what, why, "ours are read, write, edit, ls, glob, grep, exec, web_fetch");
     }
     vec![named(name)]
+}
+
+/// `Bash(git add:*)` and `Bash(git add *)` mean `git add`, with or without more words.
+fn calls(tool: &str, pattern: &str) -> String {
+    let start = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+    match start {
+        Some(start) if tool == "exec" => format!("{start}:*"),
+        Some(_) | None => pattern.replace(":*", " *"),
+    }
 }
 
 /// `mcp__github__create_issue`, `github__create_issue`, `github/*`: a tool of a server, or all.

@@ -55,7 +55,7 @@ fn texts() {
         ("deep.json", format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), "collections"),
         ("big.yaml", "# x\n".repeat(2_600_000), "bytes"),
         ("big.md", "x".repeat(10_400_000), "bytes"),
-        ("self.yaml", includes, "recursion"),
+        ("self.yaml", includes, "leads back to itself"),
         ("keys.yaml", recipe(&many(60_000, &|n| format!("k{n}: v\n"))), "values"),
         ("braces.yaml", recipe(&format!("x: |\n  {}", "{{ a b }}".repeat(60_000))), "too many"),
         ("values.yaml", recipe(&format!("x: |\n  {}", "{{ a }}".repeat(60_000))), "too many"),
@@ -135,7 +135,7 @@ fn includes_that_go_round_or_out() {
     folder.write("in/long.part", long);
     folder.write("in/hidden.part", "a\u{202E}b");
     let cases = [
-        ("round.yaml", "{% include 'a.part' %}", "recursion"),
+        ("round.yaml", "{% include 'a.part' %}", "leads back to itself"),
         ("in/out.yaml", "{% include '../secret.txt' %}", "leads out"),
         ("in/root.yaml", "{% include '/etc/passwd' %}", "leads out"),
         ("in/none.yaml", "{% include 'none.part' %}", "not found"),

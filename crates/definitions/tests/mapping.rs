@@ -24,6 +24,9 @@ fn world() -> Vec<ToolSpec> {
         ("web_fetch", Class::Network),
         ("tracker__list", Class::Network),
         ("tracker__close", Class::Network),
+        ("memory_save", Class::Write),
+        ("memory_search", Class::Read),
+        ("memory_get", Class::Read),
     ];
     let spec = |(name, class): (&str, Class)| ToolSpec {
         brought: false,
@@ -55,7 +58,8 @@ fn rights(mapped: &Mapped) -> (String, String) {
     (tools.join(" "), ceiling.join(" "))
 }
 
-const ALL: &str = "read grep write edit exec process web_fetch tracker__list tracker__close";
+const ALL: &str = "read grep write edit exec process web_fetch tracker__list tracker__close \
+                   memory_save memory_search memory_get";
 const CLASSES: &str = "read write exec network delegate";
 
 #[test]
@@ -73,13 +77,26 @@ fn agents() {
         ("tools: NoSuchTool", "", CLASSES),
         (
             "disallowedTools: Bash, Write",
-            "read grep edit process web_fetch tracker__list tracker__close",
+            "read grep edit process web_fetch tracker__list tracker__close memory_save \
+             memory_search memory_get",
             CLASSES,
         ),
         ("disallowedTools: '*'", "", CLASSES),
         ("tools: Read, Write\ndisallowedTools: Write", "read", CLASSES),
-        ("permissionMode: plan", "read grep", "read"),
-        ("locum: {ceiling: [read]}", "read grep", "read"),
+        ("memory: user", ALL, CLASSES),
+        ("tools: Read\nmemory: project", "read memory_save memory_search memory_get", CLASSES),
+        (
+            "tools: Read\nmemory: local\ndisallowedTools: memory_save",
+            "read memory_search memory_get",
+            CLASSES,
+        ),
+        (
+            "tools: Read\nmemory: user\npermissionMode: plan",
+            "read memory_search memory_get",
+            "read",
+        ),
+        ("permissionMode: plan", "read grep memory_search memory_get", "read"),
+        ("locum: {ceiling: [read]}", "read grep memory_search memory_get", "read"),
         ("locum: {ceiling: [read, exec]}\ntools: Read, Write, Bash", "read exec", "read exec"),
         ("locum: {ceiling: all}\ntools: Read", "read", CLASSES),
     ];
@@ -98,8 +115,8 @@ type Said<'a> = (RuleKind, &'a str, Option<&'a str>);
 fn rules() {
     let cases: [(&str, &[Said]); 6] = [
         ("color: red", &[]),
-        ("tools: Bash(git diff:*), Read", &[(RuleKind::Ask, "exec", None)]),
-        ("disallowedTools: Bash(rm:*)", &[(RuleKind::Deny, "exec", Some("rm *"))]),
+        ("tools: Bash(git diff:*), Read", &[]),
+        ("disallowedTools: Bash(rm:*)", &[(RuleKind::Deny, "exec", Some("rm:*"))]),
         (
             "permissionMode: acceptEdits",
             &[(RuleKind::Allow, "write", None), (RuleKind::Allow, "edit", None)],
@@ -117,6 +134,29 @@ fn rules() {
             .collect();
         assert_eq!(found, expected, "{more}");
         assert!(mapped.definition.rules.iter().all(|rule| rule.agent.is_none()), "{more}");
+    }
+}
+
+/// A list with patterns is the only calls there are; a tool that is listed whole is all of it.
+#[test]
+fn only_these_calls() {
+    let cases: [(&str, &[(&str, &str)]); 7] = [
+        ("color: red", &[]),
+        ("tools: Read, Bash", &[]),
+        ("tools: Read, Bash(git status:*)", &[("exec", "git status:*")]),
+        (
+            "tools: [Bash(ls), 'Bash(git log *)', Write(src/*)]",
+            &[("exec", "ls"), ("exec", "git log:*"), ("write", "src/*")],
+        ),
+        ("tools: Bash(git status:*), Bash", &[]),
+        ("tools: Bash(*)", &[]),
+        ("tools: mcp__tracker, mcp__tracker__list(open)", &[]),
+    ];
+    for (more, expected) in cases {
+        let only = agent(more).definition.only;
+        let found: Vec<(&str, &str)> =
+            only.iter().map(|only| (only.tool.as_str(), only.pattern.as_str())).collect();
+        assert_eq!(found, expected, "{more}");
     }
 }
 

@@ -6,7 +6,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use locum_definitions::{Given, Kind, Loaded, Origin, Outcome, Scope, build, load, parse};
+use locum_definitions::{
+    Asker, Given, Kind, Loaded, Origin, Outcome, Scope, build, build_for, load, parse,
+};
 
 use support::Folder;
 
@@ -124,12 +126,23 @@ fn hidden_characters() {
 }
 
 #[test]
+fn extensions_that_nobody_answers() {
+    let text = "title: t\ndescription: d\nprompt: p\nextensions:\n- type: frontend\n  name: f\n  \
+                tools: []\n  instructions: i\n";
+    let loaded = read(Kind::Recipe, text);
+    assert!(loaded.definition.is_some());
+    let lines: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let told = |line: &String| line.contains(":5:") && line.contains("brings no tools");
+    assert!(lines.len() == 1 && lines.iter().all(told), "{lines:?}");
+}
+
+#[test]
 fn encodings() {
     let folder = Folder::new();
     let cases: [(&str, &[u8], &str); 5] = [
         ("latin.yaml", b"title: caf\xe9\n", "1:11: byte 10 is not UTF-8"),
         ("wide.yaml", b"\xff\xfet\0i\0", "1:1: byte 0"),
-        ("nul.yaml", b"title: t\ndescription: \0\n", "2:14: byte 22"),
+        ("nul.yaml", b"title: t\ndescription: \0\n", "2:14: byte 22 is a NUL"),
         ("cut.md", b"---\nname: \xf0\x9f\n---\n", "2:7: byte 10"),
         ("empty.json", b"", "1:1: not JSON: the text ends too early"),
     ];
@@ -221,6 +234,23 @@ fn missing_and_unknown_values() {
         )
     };
     assert_eq!(lines, [missing(5, "aa", "First"), missing(6, "bb", "Second")]);
+    let problems = build_for(Asker::Models, &definition, &Given::default()).unwrap_err();
+    for (problem, key) in problems.iter().zip(["aa", "bb"]) {
+        assert_eq!(problem.how, format!("parameters: {{\"{key}\": \"…\"}}"));
+    }
+    // What a person would be asked for is named beside what is missing, and alone it is asked.
+    let text = text.replacen("required", "user_prompt", 1);
+    let definition = read(Kind::Recipe, &text).definition.unwrap();
+    let problems = build(&definition, &Given::default()).unwrap_err();
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let asked = missing(5, "aa", "First").replace("required", "asked for");
+    assert!(lines.contains(&asked) && lines.contains(&missing(6, "bb", "Second")), "{lines:?}");
+    let values = [("bb".to_owned(), "2".to_owned())].into();
+    let Ok(Outcome::Needs(needs)) = build(&definition, &Given { values, ..Given::default() })
+    else {
+        panic!("not asked for")
+    };
+    assert_eq!(needs.len(), 1);
     let values = [("aa", "1"), ("bb", "2"), ("ccc", "3")];
     let values = values.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
     let given = Given { values, ..Given::default() };
@@ -261,6 +291,8 @@ fn keys_of_other_programs() {
         (Kind::Skill, "arguments: [a]", "below it"),
         (Kind::Skill, "paths: [a]", "whatever the files"),
         (Kind::Skill, "license: MIT", ""),
+        (Kind::Skill, "access: {chat_types: [private]}", "only in chats, which do not exist yet"),
+        (Kind::Skill, "access: {chat_types: []}", ""),
         (Kind::Agent, "permission: {bash: allow, edit: allow}", "only a person allows"),
         (Kind::Agent, "permission: {bash: {\"*\": deny, \"git *\": allow}}", "so \"git *\" is too"),
     ];

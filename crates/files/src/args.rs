@@ -42,6 +42,8 @@ pub struct Swap {
 pub struct Ls {
     pub path: Option<String>,
     pub limit: Option<usize>,
+    /// Names to pass over first, for the next page.
+    pub offset: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -88,17 +88,21 @@ impl Error {
 /// A name as it can be printed in one row: control characters are spelled out, and what is
 /// absurdly long is cut.
 pub(crate) fn shown(name: &str) -> String {
-    let mut shown = String::with_capacity(name.len().min(NAME_CHARS_MAX));
-    for (count, sign) in name.chars().enumerate() {
-        if count == NAME_CHARS_MAX {
-            shown.push('…');
-            break;
-        }
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => escaped(&name[..end]) + "…",
+        None => escaped(name),
+    }
+}
+
+/// The same, whole.
+pub(crate) fn escaped(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for sign in name.chars() {
         if sign.is_control() {
-            shown.extend(sign.escape_default());
+            escaped.extend(sign.escape_default());
         } else {
-            shown.push(sign);
+            escaped.push(sign);
         }
     }
-    shown
+    escaped
 }

@@ -25,7 +25,7 @@ impl Desk {
         while let Some(item) = walk.next() {
             if wanted.has(&item.path, &spot.path) {
                 if count >= offset && rows.len() < limit {
-                    rows.push(spot.root.say(&item.path));
+                    rows.push(spot.root.say_whole(&item.path));
                 }
                 count += 1;
             }

@@ -55,7 +55,7 @@ impl Desk {
         let spot = self.with_hint(spot)?;
         if spot.facts.is_some_and(|facts| !facts.kind.is_dir()) {
             let (file, _) = self.roots.open(&spot)?;
-            page.add(&spot.root.say(&spot.path), hunt.one(&mut hunt.searcher(), file));
+            page.add(&spot.root.say_whole(&spot.path), hunt.one(&mut hunt.searcher(), file));
             return Ok(Answer::text(page.finish(&args.pattern, None, &hunt.trouble())));
         }
         let only = args.glob.as_deref().map(|glob| Wanted::new(glob, &spot.root)).transpose()?;
@@ -195,7 +195,7 @@ impl<'a> Hunt<'a> {
         done.sort_unstable_by_key(|(at, _)| *at);
         for (at, found) in done {
             if !found.is_empty() {
-                page.add(&root.say(&batch[at].path), found);
+                page.add(&root.say_whole(&batch[at].path), found);
             }
         }
         next.into_inner().min(batch.len()).max(1)

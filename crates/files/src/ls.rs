@@ -33,8 +33,11 @@ impl Desk {
         }
         names.sort_unstable();
         let count = names.len();
+        let offset = args.offset.unwrap_or(0).min(count);
+        names.drain(..offset);
         names.truncate(args.limit.unwrap_or(ROWS).clamp(1, ROWS_MAX));
-        let rest = count - names.len();
+        let next = offset + names.len();
+        let rest = count - next;
         let mut rows = Vec::new();
         for name in names {
             let name = OsStr::from_bytes(&name);
@@ -47,9 +50,11 @@ impl Desk {
             rows.push(row(&shown(&name.to_string_lossy()), &facts, target));
         }
         if rest > 0 {
-            rows.push(format!("… and {rest} more"));
+            rows.push(format!("[… and {rest} more: the next are at \"offset\": {next}]"));
         }
-        if rows.is_empty() {
+        if rows.is_empty() && count > 0 {
+            rows.push(format!("[{count} entries are in {}; offset is past them]", spot.named));
+        } else if rows.is_empty() {
             rows.push(format!("[{} is empty]", spot.named));
         }
         Ok(Answer::text(rows.join("\n")))

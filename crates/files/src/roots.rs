@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::error::{Error, shown};
+use crate::error::{Error, escaped, shown};
 use crate::guard::{Bar, Deed, Guard, Hidden};
 use crate::meta::Facts;
 use crate::spot::Spot;
@@ -52,9 +52,18 @@ pub(crate) struct Root {
 impl Root {
     /// What people call a path in it: short in the workspace, whole elsewhere.
     pub(crate) fn say(&self, path: &Path) -> String {
+        shown(&self.named(path))
+    }
+
+    /// The same however long it is: somebody will ask for it by this name.
+    pub(crate) fn say_whole(&self, path: &Path) -> String {
+        escaped(&self.named(path))
+    }
+
+    fn named(&self, path: &Path) -> String {
         let said = if self.is_workspace { path.to_owned() } else { self.real.join(path) };
         let said = said.to_string_lossy();
-        if said.is_empty() { ".".to_owned() } else { shown(&said) }
+        if said.is_empty() { ".".to_owned() } else { said.into_owned() }
     }
 }
 

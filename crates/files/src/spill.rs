@@ -140,8 +140,9 @@ impl Spills {
         let mut rows = Rows::new(text.as_bytes(), Long::Wrap);
         let head = rows.page(usize::MAX, HEAD_BYTES).map_err(failed)?;
         let tail = text.ceil_char_boundary(text.len() - TAIL_BYTES);
-        // From the start of a line, if lines are not endless.
-        let line = text[tail..text.len() - 1].find('\n').map(|at| tail + at + 1);
+        // From the start of a line, if lines are not endless. The last letter starts none.
+        let last = text.floor_char_boundary(text.len() - 1);
+        let line = text[tail..last].find('\n').map(|at| tail + at + 1);
         let tail = line.unwrap_or(tail);
         let left_out = tail.saturating_sub(head.text.len());
         let next = head.rows + 1;

@@ -74,6 +74,9 @@ pub struct Definition {
     /// Rules of its own. Denials and asks hold for everyone below it too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+    /// The only calls of these tools it is meant for; others are denied, to those below it too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<Only>,
     /// What would have to be asked for it is denied.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unasked: bool,
@@ -113,6 +116,7 @@ impl Definition {
             opening: None,
             mode: None,
             rules: Vec::new(),
+            only: Vec::new(),
             unasked: false,
             stands_in: false,
             caution: None,
@@ -390,6 +394,15 @@ pub struct Rule {
     /// Definition name of the agents it holds for; `None` is all.
     #[serde(default)]
     pub agent: Option<String>,
+}
+
+/// `exec "git status:*"`: of this tool, calls that an allow rule with this pattern would admit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Only {
+    /// A tool name or a pattern of one.
+    pub tool: String,
+    /// Matched against the call's subjects, or the name of the definition it would start.
+    pub pattern: String,
 }
 
 impl fmt::Display for Rule {

@@ -47,8 +47,8 @@ pub use ask::{
 pub use attention::{Action, Attention, Need, State, attention, state_word};
 pub use craft::{Check, Kit, Made, Offer, Ours, Program, ProgramInput, Proof, Sub, Tuning};
 pub use definition::{
-    AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, PolicyMode, Rights,
-    Rule, RuleKind, ToolSpec, TreeLimits,
+    AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, Only, PolicyMode,
+    Rights, Rule, RuleKind, ToolSpec, TreeLimits,
 };
 pub use digest::Digest;
 pub use effect::{Effect, Errand, Parcel, Relay};

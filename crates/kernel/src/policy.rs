@@ -5,6 +5,7 @@ mod explain;
 pub(crate) mod keep;
 #[cfg(test)]
 mod lattice;
+mod only;
 mod pattern;
 mod subject;
 
@@ -58,10 +59,14 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
         return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
     }
     let heard = heard(session, call, class);
+    if let Some(denial) = only::denied(session, agent, call, &names, &heard) {
+        return denial;
+    }
     let ruled = by_rules(&rules_for(session, agent), &agent.name, &names, &heard);
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
     let ruling = match (ruling, caution(session, call)) {
-        (Ruling::Allow, Some(why)) => Ruling::Ask(why.clone()),
+        // Asked anyway, it says so: who agrees has to know.
+        (Ruling::Allow | Ruling::Ask(_), Some(why)) => Ruling::Ask(why.clone()),
         (ruling, _) => ruling,
     };
     let granted = || session.grants.values().any(|grant| covers(session, grant, agent, call, now));

@@ -121,7 +121,12 @@ fn tools(session: &Session, agent: &Agent) -> Vec<String> {
         },
         Tool::Make(Make::UseSkill) if agent.kind == Kind::Skill => false,
         Tool::Make(_) => may_delegate(agent, *tool),
-        Tool::Wait | Tool::ListAgents | Tool::GetAgent | Tool::AgentEval | Tool::AgentClose => {
+        Tool::Wait
+        | Tool::ListAgents
+        | Tool::GetAgent
+        | Tool::Load
+        | Tool::AgentEval
+        | Tool::AgentClose => {
             [Make::SpawnAgent, Make::UseAgent].iter().any(|it| may_delegate(agent, Tool::Make(*it)))
         }
         Tool::AskUser => may_ask(session, agent),
@@ -137,7 +142,7 @@ fn may_delegate(agent: &Agent, tool: Tool) -> bool {
     tool.names(false).any(|name| agent.uses.allow(name, Class::Delegate))
 }
 
-fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
+pub(crate) fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
     let main = session.agent(AgentId::MAIN).map(|main| main.name.as_str());
     let world = &session.world;
     let made = world.catalogue.iter().filter_map(|(name, digest)| {

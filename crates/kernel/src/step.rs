@@ -10,6 +10,7 @@ mod delegate;
 mod fault;
 mod hear;
 mod limit;
+mod load;
 mod manage;
 mod ours;
 mod turn;

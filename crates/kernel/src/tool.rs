@@ -8,6 +8,7 @@ pub(crate) enum Tool {
     Wait,
     ListAgents,
     GetAgent,
+    Load,
     AgentEval,
     AgentClose,
     Complete,
@@ -48,7 +49,7 @@ const NAMES: [(&str, Tool); 20] = [
     ("platform__call_recipe", Tool::Make(Make::CallRecipe)),
     ("mcp_list_agents", Tool::ListAgents),
     ("mcp_get_agent", Tool::GetAgent),
-    ("load", Tool::GetAgent),
+    ("load", Tool::Load),
     ("interrupt", Tool::AskUser),
 ];
 

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use locum_kernel::{
-    Ask, Command, Grant, Input, InputId, Message, Scope, Session, To, Urgency, Verdict, view,
+    Ask, AskKind, Command, Grant, Input, InputId, Message, Scope, Session, To, Urgency, Verdict,
+    view,
 };
 use locum_runtime::answer;
 use locum_runtime::clock::{Clock as _, System};
@@ -13,7 +14,7 @@ use crate::address;
 use crate::complaint::Complaint;
 use crate::data;
 use crate::flags::act::{Act, Requeue, Send};
-use crate::kept;
+use crate::kept::{self, unkept};
 use crate::look::text::clean;
 use crate::look::{Seen, Sight, next};
 use crate::people::{me, message};
@@ -152,7 +153,7 @@ fn settle(
         let input = Input::Answered { ask: ask.id, verdict, by: me(), digest };
         let reached = reach(folder, session.key(), &input)?;
         line(&told);
-        keep(folder, session.key(), &input)?;
+        keep(folder, session.key(), &input, &ask.kind)?;
         go_on(session, reached);
     }
     Ok(0)
@@ -160,7 +161,7 @@ fn settle(
 
 /// What is allowed for the project is kept when this command returns, whoever took it, and where
 /// it cannot be said as a rule that is told.
-fn keep(folder: &Path, key: &str, input: &Input) -> Result<(), Complaint> {
+fn keep(folder: &Path, key: &str, input: &Input, kind: &AskKind) -> Result<(), Complaint> {
     let Input::Answered { ask, verdict: Verdict::Allow(allow), .. } = input else { return Ok(()) };
     if allow.scope != Scope::Project {
         return Ok(());
@@ -170,7 +171,13 @@ fn keep(folder: &Path, key: &str, input: &Input) -> Result<(), Complaint> {
     let after = |grant: &&Grant| grant.id.0 > ask.0;
     match session.grants().filter(after).last() {
         Some(grant) if grant.rules.is_empty() => {
-            line("It holds in this session only: no rule says just this.");
+            let why = match kind {
+                AskKind::Approval(approval) => unkept::why(approval),
+                AskKind::Question { .. } | AskKind::Continue { .. } | AskKind::Budget { .. } => {
+                    None
+                }
+            };
+            line(&unkept::told(&ask.to_string(), why.unwrap_or("no rule says just this")));
         }
         Some(grant) => {
             let rules: Vec<String> = grant.rules.iter().map(ToString::to_string).collect();

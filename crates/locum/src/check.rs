@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use locum_definitions::{Problem, Severity};
+use locum_definitions::{Problem, Severity, beneath};
 use serde_json::{Value, json};
 
 use crate::complaint::USAGE;
@@ -25,6 +25,8 @@ const SHOWN_MAX: usize = 10_000;
 struct Report {
     seen: BTreeSet<PathBuf>,
     files: usize,
+    /// Prompts for people to type, which lie beside definitions and are none.
+    commands: usize,
     errors: usize,
     warnings: usize,
     problems: Vec<Problem>,
@@ -35,12 +37,13 @@ pub(crate) fn check(flags: &Check) -> u8 {
     for path in &flags.paths {
         report.path(path);
     }
-    let Report { files, errors, warnings, problems, .. } = report;
+    let Report { files, commands, errors, warnings, problems, .. } = report;
     let left_out = (errors + warnings).saturating_sub(problems.len());
     if flags.json {
         let problems: Vec<Value> = problems.iter().map(object).collect();
         let whole = json!({
             "files": files,
+            "commands": commands,
             "errors": errors,
             "warnings": warnings,
             "problems": problems,
@@ -59,7 +62,14 @@ pub(crate) fn check(flags: &Check) -> u8 {
         };
         let [files, errors, warnings] =
             [(files, "file"), (errors, "error"), (warnings, "warning")].map(|(n, it)| many(n, it));
-        print::line(&format!("{files}, {errors}, {warnings}"));
+        let commands = match commands {
+            0 => String::new(),
+            some => {
+                let some = many(some, "file");
+                format!("; {some} in commands left out: prompts to type, not definitions")
+            }
+        };
+        print::line(&format!("{files}, {errors}, {warnings}{commands}"));
     }
     if errors == 0 { 0 } else { USAGE }
 }
@@ -70,21 +80,25 @@ impl Report {
         if fs::metadata(path).is_ok_and(|data| data.is_dir()) {
             let found = find(path);
             self.take(found.problems);
+            self.commands += found.commands;
             for (file, sort) in found.files {
-                self.file(&file, path, sort);
+                self.file(&file, path, path, sort);
             }
             return;
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        self.file(path, parent.unwrap_or(Path::new(".")), Sort::named(path));
+        // Here is the project, as it is for a run; files from elsewhere are a person's own.
+        let here = Path::new(".");
+        let project = if beneath(path, here).is_ok() { here } else { Path::new("/") };
+        self.file(path, parent.unwrap_or(here), project, Sort::named(path));
     }
 
     /// Each file once, however often it was named.
-    fn file(&mut self, file: &Path, root: &Path, sort: Sort) {
+    fn file(&mut self, file: &Path, root: &Path, project: &Path, sort: Sort) {
         let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         if self.seen.insert(real) {
             self.files += 1;
-            self.take(judge::file(file, root, sort));
+            self.take(judge::file(file, root, project, sort));
         }
     }
 

@@ -85,6 +85,13 @@ pub(crate) fn read(flag: Option<&Path>) -> Result<Config, Complaint> {
 }
 
 impl Config {
+    /// `file:line` of a rule that is written here.
+    pub(crate) fn place_of(&self, rule: &Rule) -> Option<String> {
+        let at = self.rules.iter().position(|other| other == rule)?;
+        let (line, _) = self.rule_lines.get(at)?;
+        Some(format!("{}:{line}", self.path.as_ref()?.display()))
+    }
+
     /// Says what was passed over.
     pub(crate) fn warn(&self) {
         for warning in &self.warnings {

@@ -6,6 +6,8 @@
 //! seen, and again whenever its session is opened: rules are a set, so twice is once. A row that
 //! was forgotten stays, because otherwise its session would bring it back.
 
+pub(crate) mod unkept;
+
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -118,6 +120,12 @@ impl Kept {
         let holds = self.in_force(Some(tools));
         let is_over = |rule: &&Rule| !holds.iter().any(|(other, _)| other == rule);
         self.rows.iter().map(|(rule, _)| rule).filter(is_over).collect()
+    }
+
+    /// The file, if the rule is written there.
+    pub(crate) fn place_of(&self, rule: &Rule) -> Option<String> {
+        let is_here = self.rows.iter().any(|(other, row)| other == rule && !row.forgotten);
+        is_here.then(|| self.file.display().to_string())
     }
 
     /// Takes a rule back, wherever it came from.

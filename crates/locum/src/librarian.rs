@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
-    Built, Definition, Found, Given, Kind, Library as Files, NotFound, Origin, Outcome, Parameter,
-    Problem, Scope, Server, StartedBy, build, fingerprint, load_from, to_kernel,
+    Asker, Built, Definition, Found, Given, Kind, Library as Files, NotFound, Origin, Outcome,
+    Parameter, Problem, Scope, Server, StartedBy, build_for, fingerprint, load_from, to_kernel,
 };
 use locum_kernel::{
     Check, Definition as Judged, Kind as JudgedKind, Offer, Sub, Time, ToolSpec, Wanted,
@@ -202,7 +202,8 @@ impl Librarian {
         if let Some(schema) = &definition.skill.input_schema {
             check_input(schema, wanted)?;
         }
-        let built = self.built(&definition, values).map_err(|why| why.words(name))?;
+        let built =
+            self.built(Asker::Models, &definition, values).map_err(|why| why.words(name))?;
         Ok(self.judged(files, &built))
     }
 
@@ -214,7 +215,8 @@ impl Librarian {
         values: BTreeMap<String, String>,
     ) -> Result<Judged, String> {
         let definition = loaded(files, found)?;
-        let built = self.built(&definition, values).map_err(|why| why.words(&found.name))?;
+        let built =
+            self.built(Asker::People, &definition, values).map_err(|why| why.words(&found.name))?;
         Ok(self.judged(files, &built))
     }
 
@@ -226,7 +228,9 @@ impl Librarian {
         let definition = loaded.definition.ok_or_else(|| listed(&loaded.problems))?;
         let mut all = sub.values.clone();
         all.extend(values);
-        let built = self.built(&definition, all).map_err(|why| why.words(&sub.offer.name))?;
+        let built = self
+            .built(Asker::Models, &definition, all)
+            .map_err(|why| why.words(&sub.offer.name))?;
         let mut judged = self.judged(&self.files(), &built);
         judged.name.clone_from(&sub.offer.name);
         Ok(judged)
@@ -247,12 +251,13 @@ impl Librarian {
 
     pub(crate) fn built(
         &self,
+        asker: Asker,
         definition: &Definition,
         values: BTreeMap<String, String>,
     ) -> Result<Built, Unbuilt> {
         let workspace = self.world.shelves.workspace.clone();
         let given = Given { values, base: workspace.clone(), roots: vec![workspace] };
-        match build(definition, &given) {
+        match build_for(asker, definition, &given) {
             Ok(Outcome::Built(built)) => Ok(*built),
             Ok(Outcome::Needs(needs)) => Err(Unbuilt::Needs(needs)),
             Err(problems) => Err(Unbuilt::Wrong(problems)),

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::address;
+use crate::kept::unkept;
 use crate::librarian::Librarian;
 use crate::print::note;
 
@@ -112,16 +113,20 @@ pub(crate) async fn leave(handle: &Handle, crowd: Crowd) -> Result<(), Closed> {
 }
 
 async fn hear(handle: &Handle, line: &str) -> Result<(), Closed> {
+    let view = handle.view().await?;
     let input = match serde_json::from_str(line) {
-        Ok(said) => input(&handle.view().await?, said),
+        Ok(said) => input(&view, said),
         Err(error) => Err(format!("not understood: {error}")),
     };
+    let unkept = input.as_ref().ok().and_then(|input| unkept::of_answer(&view, input));
     let refused = match input {
         Ok(input) => handle.post(input).await?.err().map(|why| why.to_string()),
         Err(why) => Some(why),
     };
-    if let Some(why) = refused {
-        note(&format!("stdin: {why}: {line}"));
+    match (refused, unkept) {
+        (Some(why), _) => note(&format!("stdin: {why}: {line}")),
+        (None, Some(told)) => note(&format!("note: {told}")),
+        (None, None) => {}
     }
     Ok(())
 }

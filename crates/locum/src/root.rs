@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use locum_definitions::{
-    Built, Definition, Kind, Library as Files, NotFound, Parameter, Problem, load_from,
+    Asker, Built, Definition, Kind, Library as Files, NotFound, Parameter, Problem, load_from,
 };
 use locum_kernel::{Definition as Judged, Kind as JudgedKind};
 use locum_runtime::script::Script;
@@ -104,7 +104,7 @@ fn built(
 ) -> Result<Built, Complaint> {
     let name = &definition.name;
     for _ in 0..=definition.parameters.len() {
-        match librarian.built(definition, values.clone()) {
+        match librarian.built(Asker::People, definition, values.clone()) {
             Ok(built) => return Ok(built),
             Err(Unbuilt::Wrong(problems)) => return Err(Complaint::definition(name, &problems)),
             Err(Unbuilt::Needs(needs)) if io::stdin().is_terminal() => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locum_kernel::{Class, Rule, RuleKind, ToolSpec};
-use locum_runtime::rules::parse_as;
+use locum_runtime::rules::{USUAL, parse_as, speaks};
 
 pub(crate) fn allow(text: &str) -> Result<Rule, String> {
     rule(RuleKind::Allow, text)
@@ -33,17 +33,31 @@ const DELEGATION: [&str; 7] = [
     "delegate",
 ];
 
-/// Rules that do not do what they seem to: a deny that forbids nothing must not look like one.
-pub(crate) fn doubts(rules: &[Rule], tools: &[ToolSpec]) -> Vec<String> {
-    rules.iter().filter_map(|rule| doubt(rule, tools)).collect()
+/// Tools of our own beside the usual ones.
+const OTHERS: [&str; 5] = ["process", "passthrough", "memory_save", "memory_search", "memory_get"];
+
+/// Whether there can be such a tool, as far as can be told without a session: what servers bring is
+/// named after them.
+pub(crate) fn is_tool(name: &str) -> bool {
+    let own = USUAL.iter().chain(&OTHERS).chain(&DELEGATION).any(|it| *it == name);
+    own || name.contains(['*', '?']) || name.contains("__") || name.starts_with("mcp_")
 }
 
-fn doubt(rule: &Rule, tools: &[ToolSpec]) -> Option<String> {
-    let flag = match rule.kind {
-        RuleKind::Allow => "--allow",
-        RuleKind::Deny => "--deny",
-        RuleKind::Ask => "--ask",
+/// Rules that do not do what they seem to: a deny that forbids nothing must not look like one.
+/// `place` says where a rule is written, if not on the command line.
+pub(crate) fn doubts(
+    rules: &[Rule],
+    tools: &[ToolSpec],
+    place: impl Fn(&Rule) -> Option<String>,
+) -> Vec<String> {
+    let said = |rule: &Rule| match place(rule) {
+        Some(place) => format!("{place}: {}", rule.kind.word()),
+        None => format!("--{}", rule.kind.word()),
     };
+    rules.iter().filter_map(|rule| doubt(rule, tools, &said(rule))).collect()
+}
+
+fn doubt(rule: &Rule, tools: &[ToolSpec], flag: &str) -> Option<String> {
     let name = &rule.tool;
     if name.contains(['*', '?']) || DELEGATION.contains(&name.as_str()) {
         return None;
@@ -56,7 +70,10 @@ fn doubt(rule: &Rule, tools: &[ToolSpec]) -> Option<String> {
         ));
     };
     let pattern = rule.pattern.as_deref()?;
-    if tool.class == Class::Exec && [";", "&&", "||", " | "].iter().any(|it| pattern.contains(it)) {
+    // A line as it was written is matched whole as well, if nothing in it stands for more.
+    let is_line = !pattern.contains(['*', '?']) && speaks(rule, tool, pattern);
+    let has_several = [";", "&&", "||", " | "].iter().any(|it| pattern.contains(it));
+    if tool.class == Class::Exec && has_several && !is_line {
         return Some(format!(
             "{flag} {name} {pattern:?} matches nothing: each command of a line is matched by itself"
         ));
@@ -133,24 +150,32 @@ mod tests {
             subject: subject.map(str::to_owned),
             timeout_ms: None,
         };
-        let tools = [tool("read", Some("path")), tool("publish", None)];
+        let exec = ToolSpec::new("exec", Class::Exec, Some("command"));
+        let tools = [tool("read", Some("path")), tool("publish", None), exec];
         let cases = [
             ("read", None),
             ("read \"src/*\"", None),
-            ("raed", Some("--deny raed: there is no such tool; there are read, publish")),
+            ("raed", Some("--deny raed: there is no such tool; there are read, publish, exec")),
             ("r*", None),
             ("spawn_agent", None),
             ("publish", None),
             ("publish \"*1.0*\"", None),
             ("publish \"1.0\"", Some("--deny publish \"1.0\" matches nothing")),
+            ("exec \"cargo * && ls\"", Some("--deny exec \"cargo * && ls\" matches nothing")),
         ];
         for (text, expected) in cases {
-            let told = doubts(&[deny(text).unwrap()], &tools);
+            let told = doubts(&[deny(text).unwrap()], &tools, |_| None);
             match expected {
                 None => assert!(told.is_empty(), "{text}: {told:?}"),
                 Some(expected) => assert!(told[0].starts_with(expected), "{text}: {told:?}"),
             }
         }
+        // As an allow for the project is kept.
+        let kept = allow("exec \"echo a && echo b\"").unwrap();
+        assert_eq!(doubts(&[kept], &tools, |_| None), [""; 0]);
+        let place = |_: &Rule| Some("c.toml:3".to_owned());
+        let told = doubts(&[deny("raed").unwrap()], &tools, place);
+        assert!(told[0].starts_with("c.toml:3: deny raed: there is no such tool"), "{told:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_journal::Journal;
-use locum_kernel::{Config, Grant, Input, ModelSpec, State, Urgency};
+use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
@@ -27,7 +27,7 @@ use crate::demo;
 use crate::equip::{Equipped, equip};
 use crate::extract::{self, Extract};
 use crate::flags::{Approvals, Run};
-use crate::kept;
+use crate::kept::{self, Kept};
 use crate::look::Sight;
 use crate::look::text::{clean, quote};
 use crate::model::Chosen;
@@ -134,7 +134,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     };
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
-    warn(&config);
+    warn(&config, &settings, &kept);
     let (reader, cwd) = (driver.subscribe(), config.workspace.clone());
     let source = Source { reader, journal, session: key.clone(), cwd };
     let printed = print::start(style(flags.json, plain, approvals), source)?;
@@ -231,8 +231,9 @@ fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complain
 
 /// Said once, before anything is spent: rules that say nothing, a limit of money that cannot be
 /// kept.
-fn warn(config: &Config) {
-    for doubt in rule::doubts(&config.rules, &config.tools) {
+fn warn(config: &Config, settings: &config::Config, kept: &Kept) {
+    let place = |rule: &Rule| settings.place_of(rule).or_else(|| kept.place_of(rule));
+    for doubt in rule::doubts(&config.rules, &config.tools, place) {
         print::note(&format!("note: {doubt}"));
     }
     let is_known = |spec: &ModelSpec| spec.input_price.is_some() && spec.output_price.is_some();

@@ -7,6 +7,7 @@ use locum_kernel::{
 use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
 
+use crate::kept::unkept;
 use crate::librarian::Librarian;
 use crate::people::{self, Crowd, agent, me, message};
 use crate::print::note;
@@ -19,7 +20,11 @@ pub(crate) async fn listen(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
                 let view = handle.view().await?;
                 let told = match meaning(&view, line.trim(), &crowd.librarian) {
                     Ok(None) => None,
-                    Ok(Some(input)) => handle.post(input).await?.err().map(|why| why.to_string()),
+                    Ok(Some(input)) => {
+                        let unkept = unkept::of_answer(&view, &input);
+                        let refused = handle.post(input).await?.err();
+                        refused.map(|why| why.to_string()).or(unkept)
+                    }
                     Err(why) => Some(why),
                 };
                 if let Some(why) = told {

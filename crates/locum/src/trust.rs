@@ -214,7 +214,8 @@ fn contents(folder: &Path, root: &Path) -> Vec<String> {
         above.any(|it| fs::symlink_metadata(it.join(name)).is_ok())
     };
     has.extend(["AGENTS.md", "CLAUDE.md"].into_iter().filter(|it| there(it)).map(str::to_owned));
-    if fs::symlink_metadata(folder.join(".mcp.json")).is_ok() {
+    // A folder stands there while a command runs.
+    if fs::symlink_metadata(folder.join(".mcp.json")).is_ok_and(|it| !it.is_dir()) {
         has.push(".mcp.json".to_owned());
     }
     has

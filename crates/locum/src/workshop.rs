@@ -88,8 +88,12 @@ pub(crate) fn their_servers(
     Ok((specs, written.servers))
 }
 
-/// A file that is not there has no servers.
+/// A file that is not there has no servers. While a command runs, an empty folder keeps it from
+/// making one.
 fn servers_text(file: &Path, root: &Path) -> Result<String, Complaint> {
+    if file.is_dir() {
+        return Ok(NO_SERVERS.to_owned());
+    }
     match read_text(file, root, FILE_BYTES_MAX) {
         Ok(text) => Ok(text),
         Err(Refused::Missing { .. }) => Ok(NO_SERVERS.to_owned()),
@@ -153,7 +157,7 @@ pub(crate) fn furnish(
         boxes.push(Box::new(Props::new(script, Arc::clone(clock))));
     }
     let exec = Exec::new(place.clone());
-    if let Some(why) = exec.bare() {
+    if let Some(why) = exec.caution() {
         print::note(&format!("note: {why}. You are asked before every command."));
     }
     boxes.push(Box::new(Copies::new(place.clone(), print::note)));

@@ -37,6 +37,8 @@ fn put(folder: &Folder, name: &str, text: &str) -> PathBuf {
 const FILES: &[(&str, &str, &[&str])] = &[
     ("good.yaml", "title: t\ndescription: d\nprompt: p\n", &[]),
     ("good.json", r#"{"title": "t", "description": "d", "prompt": "p"}"#, &[]),
+    ("including.yaml", "title: t\ndescription: d\n{% include \"words.txt\" %}\n", &[]),
+    ("extending.yaml", "{% extends \"good.yaml\" %}\n", &[]),
     ("no_title.yaml", "description: d\nprompt: p\n", &[":1:1: error: \"title\" is missing; "]),
     (
         "near.yaml",
@@ -93,6 +95,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
 fn files() {
     let folder = Folder::new("check-files");
     let mut wrong = Vec::new();
+    put(&folder, "words.txt", "prompt: p\n");
     for (name, text, expected) in FILES {
         if *text != "\0absent" {
             put(&folder, name, text);
@@ -151,6 +154,57 @@ fn a_folder_has_what_is_ours_and_one_bad_file_hides_no_other() {
     assert_eq!((lines.len(), last.as_str(), exit), (0, "0 files, 0 errors, 0 warnings", 0));
 }
 
+/// What is good here must run there.
+#[test]
+fn what_cannot_run_is_an_error() {
+    let folder = Folder::new("check-run");
+    let recipe = |sub: &str| {
+        format!("title: t\ndescription: d\nprompt: p\nsub_recipes:\n- {{name: s, path: {sub}}}\n")
+    };
+    put(&folder, "outside.yaml", "title: t\ndescription: d\nprompt: p\n");
+    put(&folder, "w/bit.yaml", "version: 1\n");
+    put(&folder, "w/there.yaml", "title: t\ndescription: d\nprompt: p\n");
+    let files = [
+        ("w/good.yaml", recipe("there.yaml"), ""),
+        ("w/a/up.yaml", recipe("../there.yaml"), ""),
+        ("w/missing.yaml", recipe("gone.yaml"), ":5:13: error: the sub-recipe \"s\" was not found"),
+        ("w/away.yaml", recipe("../outside.yaml"), ":5:13: error: the sub-recipe \"s\" was not"),
+        ("w/one.yaml", "{% include \"two.yaml\" %}\n".into(), ":1:4: error: the template leads"),
+        ("w/two.yaml", "{% include \"one.yaml\" %}\n".into(), ":1:4: error: the template leads"),
+        ("w/whole.yaml", "{% extends \"there.yaml\" %}\nversion: 1\n".into(), ""),
+        // A part of a recipe, and what others make with such tags.
+        ("w/part.yaml", "prompt: p\n{% include \"bit.yaml\" %}\n".into(), "-"),
+        ("w/chart.yaml", "kind: x\n{% include \"chart.yaml\" %}\n".into(), "-"),
+        ("w/.claude/commands/go.md", "Go on.\n".into(), "-"),
+        ("w/.claude/commands/git/push.md", "---\ndescription: d\n---\nPush.\n".into(), "-"),
+    ];
+    for (name, text, _) in &files {
+        put(&folder, name, text);
+    }
+    let output = folder.output(&["check", "w"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for (name, _, expected) in &files {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
+        match *expected {
+            "" | "-" => assert_eq!(line, None, "{text}"),
+            start => assert!(line.is_some_and(|it| it[name.len()..].starts_with(start)), "{text}"),
+        }
+    }
+    let left_out = "; 2 files in commands left out: prompts to type, not definitions";
+    let last = format!("8 files, 4 errors, 0 warnings{left_out}\n");
+    assert!(text.ends_with(&last), "{text}");
+    // The same when it is named from inside the project.
+    let named = |name: &str| {
+        let mut check = folder.locum(&["check", name]);
+        let output = check.current_dir(folder.0.join("w")).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code())
+    };
+    for (name, code) in [("a/up.yaml", 0), ("away.yaml", 2), ("missing.yaml", 2), ("one.yaml", 2)] {
+        let (text, exit) = named(name);
+        assert_eq!(exit, Some(code), "{name}: {text}");
+    }
+}
+
 #[test]
 fn json_has_every_part() {
     let folder = Folder::new("check-json");
@@ -202,7 +256,7 @@ fn nothing_makes_it_wait() {
     assert!(fifo.unwrap().success());
     let cases = [
         ("recipes/bomb.yaml", "values"),
-        ("recipes/cycle.yaml", "recursion"),
+        ("recipes/cycle.yaml", "leads back to itself"),
         ("recipes/big.yaml", "bytes"),
         ("recipes/play.yaml", "error: "),
         ("recipes/deep.toml", "error: "),

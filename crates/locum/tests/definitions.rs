@@ -160,7 +160,14 @@ instructions: "Brew {{ tea }} for {{ n }}."
 parameters:
   - {key: tea, input_type: string, requirement: required, description: Which}
   - {key: n, input_type: number, requirement: optional, default: 2, description: Cups}
-settings: {goose_provider: openai, goose_model: x, max_turns: 7}
+settings: {goose_provider: openai, goose_model: x, max_turns: 7, temperature: 0.5}
+activities: [Steep, Pour]
+retry:
+  max_retries: 2
+  timeout_seconds: 9
+  on_failure: rm cup
+  checks: [{type: shell, command: test -s cup}]
+locum: {budget: 0.5, checkpoint: true}
 extensions:
   - {type: stdio, name: pot, cmd: npx, args: [pot], envs: {KEY: secret-1}, env_keys: [K]}
 sub_recipes:
@@ -172,16 +179,39 @@ fn one_is_shown_whole() {
     let world = World::new("one");
     world.put("work/.claude/agents/dig.md", DIG);
     world.put("work/.goose/recipes/brew.yaml", BREW);
+    let apart = "---\nname: apart\ndescription: d\nisolation: worktree\neffort: high\n\
+                 permission: {bash: {\"rm *\": ask}}\n\
+                 locum: {passthrough: {command: [run-it, a b], input: stdin}}\n---\nGo.\n";
+    world.put("work/.claude/agents/apart.md", apart);
+    let quiet = "---\nname: quiet\ndescription: d\naccess: {chat_types: [private]}\n---\nHush.\n";
+    world.put("work/.claude/skills/quiet/SKILL.md", quiet);
     world.put("work/.goose/recipes/boil.yaml", "title: b\ndescription: d\nprompt: p\n");
     let cases: &[(&str, &[&str])] = &[
         (
             "dig",
-            &["tools         read, exec \"git add *\"", "model         its parent's", "  Dig."],
+            &["tools         read, exec \"git add:*\"", "model         its parent's", "  Dig."],
         ),
+        (
+            "apart",
+            &[
+                "program       run-it 'a b' instead of a model; it reads the message",
+                "isolation     worktree: a copy",
+                "effort        high",
+                "asked         exec \"rm *\"",
+            ],
+        ),
+        ("quiet", &["chats         private (holds only in chats, which do not exist yet)"]),
         (
             "brew",
             &[
                 "model         openai/x",
+                "temperature   0.5",
+                "budget        at most $0.50\n",
+                "checkpoint    files are kept",
+                "activities    Steep\n              Pour",
+                "retry         at most 2 tries until all of these end with 0\n              \
+                 test -s cup (at most 9 s)\n              \
+                 before another try: rm cup (at most 600 s)",
                 "turns         at most 7 model calls",
                 "tea (string, required): Which",
                 "n (number, optional, default \"2\"): Cups",

@@ -147,7 +147,11 @@ fn what_no_rule_says_is_not_kept_and_what_is_broken_is_told() {
     let id = running.until_type("ask.opened")["id"].as_str().unwrap().to_owned();
     running.end();
     let told = folder.text(&["approve", &id, "--scope", "project"]);
-    assert!(told.contains("It holds in this session only"), "{told}");
+    let expected = "holds for this session only, because a rule with its * or ? would allow more";
+    assert!(told.contains(expected), "{told}");
+    let run = ["run", "go", "-m", &model, "--approvals", "stdio"];
+    let told = converse(&folder, &run, allow_all("project"));
+    assert!(told.stderr.contains(expected), "{}", told.stderr);
     assert!(kept_files(&folder).is_empty());
 
     let config = "rules = [\n  'allow exec \"cargo *\"',\n  \
@@ -163,6 +167,11 @@ fn what_no_rule_says_is_not_kept_and_what_is_broken_is_told() {
     folder.write("locum/config.toml", &config.replace("rm x", "rmdir x"));
     let told = folder.refused(&["rules", "check"], 2, "E401");
     assert!(told.contains("config.toml:3: "), "{told}");
+    folder.write("locum/config.toml", "rules = [\n'deny exce \"rm *\"']\n");
+    let told = folder.refused(&["rules", "check"], 2, "E401");
+    assert!(told.contains("config.toml:2: there is no tool \"exce\""), "{told}");
+    let told = folder.output(&["run", "go", "-m", &model]);
+    assert!(stderr(&told).contains("config.toml:2: deny exce: there is no such"), "{told:?}");
     folder.write("locum/config.toml", "");
 
     let model = script(&folder, "make");

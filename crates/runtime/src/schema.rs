@@ -116,6 +116,8 @@ const EDIT: &[Argument] = &[
 
 const WHO: &str = "id, label or path of an agent";
 
+const VALUES: &str = "values it asks for, by name";
+
 const TABLE: &[(&str, &str, &[Argument])] = &[
     // Working with others; the kernel answers these.
     (
@@ -124,6 +126,7 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
         &[
             ("agent", Must, Text, "name from the list of who can be called"),
             ("message", Must, Text, "its task, with everything it needs to know"),
+            ("parameters", May, Open, VALUES),
             ("label", May, Text, "a short name for this one"),
         ],
     ),
@@ -141,6 +144,7 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
         &[
             ("agent", Must, Text, "name from the list of who can be called"),
             ("message", Must, Text, "its task, with everything it needs to know"),
+            ("parameters", May, Open, VALUES),
             ("label", May, Text, "a short name for this one"),
             ("model", May, Text, ""),
             ("budget_usd", May, Number, "the most it may spend"),
@@ -152,7 +156,7 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
         "Run a recipe to its end, without the user; its last message is the result.",
         &[
             ("recipe", Must, Text, "name from the list of who can be called"),
-            ("parameters", May, Open, ""),
+            ("parameters", May, Open, VALUES),
             ("message", May, Text, ""),
         ],
     ),
@@ -221,7 +225,15 @@ const TABLE: &[(&str, &str, &[Argument])] = &[
         "Change parts of a file.",
         &[("path", Must, Text, ""), ("edits", Must, List(EDIT), "made in this order")],
     ),
-    ("ls", "List a folder.", &[("path", May, Text, "")]),
+    (
+        "ls",
+        "List a folder.",
+        &[
+            ("path", May, Text, ""),
+            ("offset", May, Whole, "names to pass over"),
+            ("limit", May, Whole, ""),
+        ],
+    ),
     (
         "glob",
         "Find files by a pattern of their names, such as src/**/*.rs.",
@@ -335,6 +347,18 @@ mod tests {
         assert_eq!(edit["properties"]["edits"]["items"]["required"], json!(["old", "new"]));
         assert_eq!(BuiltIn.describe("list_agents").unwrap().schema["properties"], json!({}));
         assert_eq!(BuiltIn.describe("server__tool"), None);
+    }
+
+    /// Whatever makes somebody from a definition takes what the definition asks for.
+    #[test]
+    fn values_can_be_given() {
+        for tool in ["use_agent", "spawn_agent", "call_recipe"] {
+            let schema = BuiltIn.describe(tool).unwrap().schema;
+            let values = &schema["properties"]["parameters"];
+            let expected =
+                json!({ "type": "object", "description": "values it asks for, by name" });
+            assert_eq!(*values, expected, "{tool}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Walls around one command: a plan, stand-ins for what is absent, and the words that start it.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::bubblewrap;
@@ -10,7 +11,7 @@ use crate::seatbelt;
 use crate::spec::{Room, Rules, Spec, WALL};
 use crate::standin::{self, Hold};
 use crate::survey::{Builder, Survey};
-use crate::walls::{Enclosed, NoWalls, Walls};
+use crate::walls::{Enclosed, Fragile, NoWalls, Walls};
 
 /// What to spawn so that `program` runs in `cwd` and can do no more than the walls allow.
 ///
@@ -25,7 +26,7 @@ pub fn enclose(
     if program.is_empty() {
         return Err(NoWalls::Nothing);
     }
-    let builder = survey.builder()?;
+    let (builder, wrapped) = ready(survey)?;
     let _alone = standin::alone();
     let plan = layers::plan(walls)?;
     let env = environment::pass(std::env::vars_os(), &walls.granted);
@@ -33,20 +34,20 @@ pub fn enclose(
         Builder::Bubblewrap(path) => {
             let hold = Hold::take(&plan.wants)?;
             let inner = Spec::Inner(rules(walls, &plan, Room::Wrapped, cwd));
-            let inner = ourselves(survey, &inner, program)?;
+            let inner = ourselves(&wrapped, &inner, program)?;
             (bubblewrap::argv(path, walls, &plan, cwd, &inner), hold)
         }
         Builder::Namespaces => {
             let hold = Hold::take(&plan.wants)?;
             let outer = Spec::Outer(rules(walls, &plan, Room::Apart, cwd));
-            (ourselves(survey, &outer, program)?, hold)
+            (ourselves(&survey.ourselves, &outer, program)?, hold)
         }
         Builder::Landlock => {
-            if let Some(path) = plan.fragile.first() {
+            if let (Some(path), Fragile::Refuse) = (plan.fragile.first(), walls.fragile) {
                 return Err(NoWalls::Unguarded { path: path.clone() });
             }
             let outer = Spec::Outer(rules(walls, &plan, Room::Bare, cwd));
-            (ourselves(survey, &outer, program)?, Hold::default())
+            (ourselves(&survey.ourselves, &outer, program)?, Hold::default())
         }
         Builder::Seatbelt => {
             let hold = Hold::take(&plan.wants)?;
@@ -56,6 +57,26 @@ pub fn enclose(
         }
     };
     Ok(Enclosed { argv, env: with_scratch(env, builder), hold })
+}
+
+/// The best builder that can be had now, and where bubblewrap finds our program: by a name that
+/// means the same to everybody, and not `/proc/self/exe`, which to bubblewrap is bubblewrap. A
+/// program that was replaced while it runs has none, and walls of another version are not ours.
+fn ready(survey: &Survey) -> Result<(&Builder, PathBuf), NoWalls> {
+    let builder = survey.builder()?;
+    let Builder::Bubblewrap(_) = builder else { return Ok((builder, PathBuf::new())) };
+    if let Some(path) = real(&survey.ourselves) {
+        return Ok((builder, path));
+    }
+    let builder = survey.without_bubblewrap().ok_or(NoWalls::Replaced)?;
+    Ok((builder, PathBuf::new()))
+}
+
+/// None: what is there by now is something else.
+fn real(program: &Path) -> Option<PathBuf> {
+    let Ok(target) = fs::read_link(program) else { return Some(program.to_owned()) };
+    let target = fs::canonicalize(target).ok()?;
+    standin::is_same(&fs::metadata(program).ok()?, &fs::metadata(&target).ok()?).then_some(target)
 }
 
 fn rules(walls: &Walls, plan: &Plan, room: Room, cwd: &Path) -> Rules {
@@ -78,9 +99,9 @@ fn rules(walls: &Walls, plan: &Plan, room: Room, cwd: &Path) -> Rules {
     }
 }
 
-fn ourselves(survey: &Survey, spec: &Spec, program: &[OsString]) -> Result<Vec<OsString>, NoWalls> {
+fn ourselves(own: &Path, spec: &Spec, program: &[OsString]) -> Result<Vec<OsString>, NoWalls> {
     let text = serde_json::to_string(spec).map_err(|_| NoWalls::Name { path: odd(spec) })?;
-    let words = [survey.ourselves.clone().into(), WALL.into(), text.into(), "--".into()];
+    let words = [own.into(), WALL.into(), text.into(), "--".into()];
     Ok(words.into_iter().chain(program.iter().cloned()).collect())
 }
 
@@ -101,4 +122,46 @@ fn with_scratch(
         env.push(("TMPDIR".into(), "/tmp".into()));
     }
     env
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::{NoWalls, ready, real};
+    use crate::survey::{Builder, Seccomp, Survey};
+
+    /// A link as the kernel keeps one for a program: it stays with the file, and tells a name.
+    #[test]
+    fn bubblewrap_is_told_a_name_that_means_us_or_is_not_used() {
+        let own = real("/proc/self/exe".as_ref()).expect("nobody replaced us");
+        assert_eq!(own, std::env::current_exe().and_then(fs::canonicalize).expect("a path"));
+        let base = std::env::temp_dir().join(format!("locum-ready-{}", std::process::id()));
+        fs::create_dir_all(&base).expect("a folder");
+        let gone = base.join("gone");
+        symlink("/nowhere/locum (deleted)", &gone).expect("a link");
+        let bwrap = || Builder::Bubblewrap("/usr/bin/bwrap".into());
+        let cases = [
+            (&own, vec![bwrap()], Some(bwrap())),
+            (&gone, vec![bwrap(), Builder::Namespaces], Some(Builder::Namespaces)),
+            (&gone, vec![bwrap()], None),
+        ];
+        for (ourselves, builders, expected) in cases {
+            let survey = Survey {
+                builders,
+                landlock: 7,
+                seccomp: Seccomp::There,
+                trouble: None,
+                ourselves: PathBuf::from(ourselves),
+            };
+            match ready(&survey) {
+                Ok((builder, _)) => assert_eq!(Some(builder), expected.as_ref()),
+                Err(NoWalls::Replaced) => assert_eq!(None, expected),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        fs::remove_dir_all(&base).expect("removed");
+    }
 }

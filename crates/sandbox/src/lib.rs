@@ -44,7 +44,9 @@ pub use guards::{credentials, repository, worktree};
 pub use seatbelt::profile;
 pub use standin::Hold;
 pub use survey::{Builder, Seccomp, Survey, Weakness};
-pub use walls::{Enclosed, Guard, Keep, Network, NoWalls, StandIn, Terminal, Walls, Writes};
+pub use walls::{
+    Enclosed, Fragile, Guard, Keep, Network, NoWalls, StandIn, Terminal, Walls, Writes,
+};
 
 /// What of our own environment a command may have where there are no walls: nothing that looks
 /// like a secret.

@@ -143,9 +143,20 @@ fn fits(want: &Want) -> io::Result<bool> {
 
 #[cfg(unix)]
 fn still_there(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let same = |(a, b): (fs::Metadata, fs::Metadata)| a.ino() == b.ino() && a.dev() == b.dev();
+    let same = |(a, b): (fs::Metadata, fs::Metadata)| is_same(&a, &b);
     file.metadata().ok().zip(fs::symlink_metadata(path).ok()).is_some_and(same)
+}
+
+/// Whether two looks were at one file.
+#[cfg(unix)]
+pub(crate) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    one.ino() == other.ino() && one.dev() == other.dev()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    true
 }
 
 /// Elsewhere there are no walls yet, and so no stand-ins.

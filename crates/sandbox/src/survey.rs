@@ -57,7 +57,7 @@ pub enum Seccomp {
 /// What the walls of this machine do not keep, which others would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// Guards in a writable folder are refused instead of kept.
+    /// Guards in a writable folder are not kept, and a person is asked instead.
     NoGuardsInWorkspace,
     NamesOfHiddenFiles,
     ArgumentsOfOthers,
@@ -73,7 +73,7 @@ impl fmt::Display for Weakness {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::NoGuardsInWorkspace => {
-                "places in a workspace, like .git/hooks, cannot be guarded: you are asked first"
+                "places in a workspace, like .git/hooks, are not kept: every command asks"
             }
             Self::NamesOfHiddenFiles => "names of hidden files can be listed, but not read",
             Self::ArgumentsOfOthers => "a command can see how other programs were started",
@@ -130,11 +130,7 @@ impl Survey {
             let why = "This kernel cannot filter system calls, so there is no sandbox";
             return Err(NoWalls::Machine(why.to_owned()));
         }
-        let fits = |builder: &&Builder| match builder {
-            Builder::Bubblewrap(_) | Builder::Seatbelt => true,
-            Builder::Namespaces | Builder::Landlock => self.landlock >= LANDLOCK_MIN,
-        };
-        self.builders.iter().find(fits).ok_or_else(|| {
+        self.builders.iter().find(|builder| self.fits(builder)).ok_or_else(|| {
             let Self { landlock, trouble, .. } = self;
             let bubblewrap = trouble.as_deref().unwrap_or("bubblewrap is not installed");
             let landlock = match landlock {
@@ -143,6 +139,33 @@ impl Survey {
             };
             NoWalls::Machine(format!("There is no sandbox here: {bubblewrap}, and {landlock}"))
         })
+    }
+
+    fn fits(&self, builder: &Builder) -> bool {
+        match builder {
+            Builder::Bubblewrap(_) | Builder::Seatbelt => true,
+            Builder::Namespaces | Builder::Landlock => self.landlock >= LANDLOCK_MIN,
+        }
+    }
+
+    /// The best that needs nobody to find our program by its name.
+    pub(crate) fn without_bubblewrap(&self) -> Option<&Builder> {
+        let ours = |it: &&Builder| !matches!(it, Builder::Bubblewrap(_)) && self.fits(it);
+        self.builders.iter().find(ours)
+    }
+
+    /// Why a person has to be asked before every command here, if so.
+    pub fn caution(&self) -> Option<String> {
+        match self.builder() {
+            Err(why) => Some(why.to_string()),
+            Ok(Builder::Landlock) => Some(
+                "This sandbox is Landlock alone: in a workspace a command can change .git and what \
+                 agents are made of, such as .locum and .claude. Install bubblewrap, or allow this \
+                 command all the same"
+                    .to_owned(),
+            ),
+            Ok(Builder::Bubblewrap(_) | Builder::Namespaces | Builder::Seatbelt) => None,
+        }
     }
 
     pub fn weaknesses(&self) -> Vec<Weakness> {
@@ -314,5 +337,14 @@ mod tests {
         assert_eq!(told(Builder::Namespaces, 7), [Weakness::NoLoopback]);
         assert!(told(Builder::Landlock, 5).contains(&Weakness::SignalsToOthers));
         assert!(!told(Builder::Landlock, 6).contains(&Weakness::SignalsToOthers));
+    }
+
+    #[test]
+    fn a_person_is_asked_where_walls_do_not_keep_guards() {
+        let asks = |builder| survey(vec![builder], 7, Seccomp::There).caution().is_some();
+        assert!(!asks(Builder::Bubblewrap("/bwrap".into())));
+        assert!(!asks(Builder::Namespaces));
+        assert!(asks(Builder::Landlock));
+        assert!(survey(vec![], 7, Seccomp::There).caution().is_some());
     }
 }

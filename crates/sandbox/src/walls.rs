@@ -21,6 +21,7 @@ pub struct Walls {
     pub terminal: Terminal,
     /// Names of environment variables that somebody granted, whatever they look like.
     pub granted: Vec<OsString>,
+    pub fragile: Fragile,
 }
 
 impl Walls {
@@ -34,6 +35,7 @@ impl Walls {
             writes: Writes::Workspace,
             terminal: Terminal::Detached,
             granted: Vec::new(),
+            fragile: Fragile::Refuse,
         }
     }
 
@@ -68,6 +70,15 @@ pub enum Terminal {
     Detached,
     /// Whoever spawns it made a terminal for it alone; it keeps that.
     Given,
+}
+
+/// Guards of places that a command may write around, on a machine without mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fragile {
+    /// It is not run.
+    Refuse,
+    /// A person knows that they are not kept, and has agreed.
+    Leave,
 }
 
 /// A place that is kept from the command although the rest of the walls would allow it.
@@ -112,7 +123,7 @@ pub enum NoWalls {
     Machine(String),
     #[error(
         "{path}: without bubblewrap or user namespaces it cannot be kept from a command that may \
-         write around it. Install bubblewrap, or agree to leave it open"
+         write around it. Install bubblewrap, or start again: then every command asks you"
     )]
     Unguarded { path: PathBuf },
     #[error("{path}: is a link that a command could replace. Put the real folder there")]
@@ -123,6 +134,10 @@ pub enum NoWalls {
     Name { path: PathBuf },
     #[error("{path}: cannot be walled in")]
     Path { path: PathBuf, source: io::Error },
+    #[error(
+        "this program was replaced while it runs, and bubblewrap cannot find it. Start it again"
+    )]
+    Replaced,
     #[error("nothing to run")]
     Nothing,
 }

@@ -14,7 +14,7 @@ use locum_process::{
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
-use locum_sandbox::{Enclosed, Hold, Terminal, Walls};
+use locum_sandbox::{Enclosed, Fragile, Hold, NoWalls, Terminal, Walls};
 
 use crate::files::cut;
 use crate::past::Moment;
@@ -42,12 +42,47 @@ pub struct Exec(Arc<Room>);
 pub(crate) struct Room {
     pub(crate) place: Place,
     pub(crate) processes: Processes,
-    /// Why there are no walls on this machine; a person is asked for every command then.
-    bare: Option<String>,
+    walls: Around,
+    /// Where it is written that there are walls.
+    note: PathBuf,
     /// Commands that went to the background and whose end nobody has been told yet.
     background: Mutex<BTreeMap<Id, Background>>,
     /// What was in a workspace when it was last looked at, so that not all is read again.
     pub(crate) moments: Mutex<BTreeMap<PathBuf, Moment>>,
+}
+
+/// What is around commands on this machine.
+#[derive(Debug)]
+enum Around {
+    Walls,
+    /// Walls that do not keep the guards of a workspace, and words for the person who is asked for
+    /// every command then.
+    Weak(String),
+    /// Nothing, and why.
+    Bare(String),
+}
+
+impl Around {
+    fn found(note: &Path) -> Around {
+        if has_walls(note) {
+            return Around::Walls;
+        }
+        match (survey().builder(), survey().caution()) {
+            (Ok(_), Some(why)) => Around::Weak(why),
+            (Err(why), _) => Around::Bare(why.to_string()),
+            (Ok(_), None) => {
+                remember(note);
+                Around::Walls
+            }
+        }
+    }
+
+    fn caution(&self) -> Option<&str> {
+        match self {
+            Around::Walls => None,
+            Around::Weak(why) | Around::Bare(why) => Some(why),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -61,29 +96,22 @@ impl Exec {
     #[must_use]
     pub fn new(place: Place) -> Exec {
         let note = note(&place);
-        let bare = if has_walls(&note) {
-            None
-        } else {
-            let found = survey().builder().err().map(|why| why.to_string());
-            if found.is_none() {
-                remember(&note);
-            }
-            found
-        };
+        let walls = Around::found(&note);
         let processes = Processes::new(Keeper::of_this_program(KEEP));
         Exec(Arc::new(Room {
             place,
             processes,
-            bare,
+            walls,
+            note,
             background: Mutex::default(),
             moments: Mutex::default(),
         }))
     }
 
-    /// Why commands run without walls here, if they do.
+    /// Why a person is asked before every command here, if so: there are no walls, or weak ones.
     #[must_use]
-    pub fn bare(&self) -> Option<&str> {
-        self.0.bare.as_deref()
+    pub fn caution(&self) -> Option<&str> {
+        self.0.walls.caution()
     }
 }
 
@@ -115,13 +143,13 @@ fn machine() -> String {
     let wraps = std::env::split_paths(&path).any(|folder| folder.join("bwrap").is_file());
     let who = fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it));
     let who = who.unwrap_or_default();
-    format!("{} {} {wraps} {who}\n", system.trim(), boot.trim())
+    format!("guarded {} {} {wraps} {who}\n", system.trim(), boot.trim())
 }
 
 impl Toolbox for Exec {
     fn specs(&self) -> Vec<ToolSpec> {
         let command = |name| ToolSpec {
-            caution: self.0.bare.clone(),
+            caution: self.0.walls.caution().map(str::to_owned),
             ..ToolSpec::new(name, Class::Exec, Some("command"))
         };
         let process = ToolSpec::new("process", Class::Exec, Some("action"));
@@ -216,7 +244,7 @@ impl Room {
         Ok(prepared)
     }
 
-    /// A command behind walls, or without them where there are none: a person has agreed then, or
+    /// A command behind what walls there are: where they are weak or none a person has agreed, or
     /// it would not run.
     pub(crate) fn enclose(
         &self,
@@ -226,19 +254,28 @@ impl Room {
     ) -> Result<Prepared, String> {
         let output = self.place.output();
         fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-        let Enclosed { argv, env, hold } = if self.bare.is_some() {
-            let env = locum_sandbox::environment(&walls.granted);
-            Enclosed { argv, env, hold: Hold::default() }
-        } else {
-            let enclosed = locum_sandbox::enclose(walls, survey(), &argv, &cwd);
-            enclosed.map_err(|why| format!("not run: {why}"))?
+        let mut walls = walls.clone();
+        // The walls have a world of their own; two of them would only hide things.
+        let (enclosed, held) = match &self.walls {
+            Around::Bare(_) => {
+                let env = locum_sandbox::environment(&walls.granted);
+                (Ok(Enclosed { argv, env, hold: Hold::default() }), Held::Auto)
+            }
+            Around::Weak(_) => {
+                walls.fragile = Fragile::Leave;
+                (locum_sandbox::enclose(&walls, survey(), &argv, &cwd), Held::Tree)
+            }
+            Around::Walls => {
+                let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
+                if let Err(NoWalls::Machine(_) | NoWalls::Unguarded { .. }) = &enclosed {
+                    // They were there once; whoever starts next looks again, and is asked.
+                    let _ = fs::remove_file(&self.note);
+                }
+                (enclosed, Held::Tree)
+            }
         };
-        let command = Command {
-            env,
-            // The walls have a world of their own; two of them would only hide things.
-            hold: if self.bare.is_some() { Held::Auto } else { Held::Tree },
-            ..Command::new(argv, cwd, output)
-        };
+        let Enclosed { argv, env, hold } = enclosed.map_err(|why| format!("not run: {why}"))?;
+        let command = Command { env, hold: held, ..Command::new(argv, cwd, output) };
         Ok(Prepared { command, hold, watched: None })
     }
 

@@ -232,9 +232,17 @@ impl Errors {
     }
 
     fn said(&self) -> String {
-        let text = String::from_utf8_lossy(&self.last);
-        if self.left_out { format!("[…]{text}") } else { text.into_owned() }
+        if self.left_out {
+            return format!("[…]{}", String::from_utf8_lossy(from_a_letter(&self.last)));
+        }
+        String::from_utf8_lossy(&self.last).into_owned()
     }
+}
+
+/// Without the rest of a letter whose beginning was left out.
+fn from_a_letter(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    &bytes[rest..]
 }
 
 #[cfg(test)]
@@ -262,5 +270,14 @@ mod tests {
             assert!(shown.starts_with(expected), "{named}: {shown}");
         }
         assert!(find("sh", folder, None).is_err());
+    }
+
+    #[test]
+    fn what_is_left_of_errors_begins_with_a_letter() {
+        for (text, cut) in [("äb", 1), ("…b", 1), ("…b", 2), ("😀b", 1), ("😀b", 3), ("ab", 1)]
+        {
+            assert_eq!(from_a_letter(&text.as_bytes()[cut..]), b"b", "{text} {cut}");
+        }
+        assert_eq!(from_a_letter(b""), b"");
     }
 }

@@ -62,15 +62,29 @@ impl Place {
             keep: Keep::Hidden,
             absent: StandIn::Folder,
         });
-        // Only where they are: what makes agents is read again when it changes.
+        // There or not: what makes agents is read again when it changes. An empty folder stands in
+        // for a file as well, because git does not see one.
         let made_of = DEFINITIONS.iter().map(|name| self.workspace.join(name));
-        let made_of = made_of.filter(|path| path.exists()).map(|path| Guard {
+        let made_of = made_of.filter(|path| self.is_held(path)).map(|path| Guard {
             path,
             keep: Keep::Frozen,
             absent: StandIn::Folder,
         });
         let home = self.home.iter().flat_map(|home| credentials(home));
+        let machine = MACHINE.map(|path| Guard {
+            path: path.into(),
+            keep: Keep::Hidden,
+            absent: StandIn::Folder,
+        });
+        let machine = machine.into_iter().filter(|it| !self.workspace.starts_with(&it.path));
+        let home = home.chain(machine);
         hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
+    }
+
+    /// Where its folder is not there either, all of that would have to be kept from being made, and
+    /// of `.github` most is none of our business.
+    fn is_held(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|folder| folder == self.workspace || folder.is_dir())
     }
 
     /// Where keys and passwords are kept, unless the work is in there.

@@ -12,6 +12,9 @@ use crate::{number, text};
 /// `wait` without a timeout, and the longest one: an agent that waits cannot be spoken to.
 const WAIT: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_mins(10);
+/// What is done to one of them.
+const ACTIONS: [&str; 4] = ["log", "write", "wait", "kill"];
+const WORDS: &str = "`action` is list, log, write, wait or kill";
 const LOG_BYTES: usize = 16 << 10;
 
 pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
@@ -22,6 +25,9 @@ pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
         let rows = room.processes.list(&owner);
         return Output::ok(if rows.is_empty() { "none".to_owned() } else { table(&rows) });
     }
+    if !ACTIONS.contains(&action) {
+        return Output::error(format!("process does not know {action:?}: {WORDS}"));
+    }
     let id = match own(room, &owner, arguments) {
         Ok(id) => id,
         Err(why) => return Output::error(why),
@@ -31,10 +37,7 @@ pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
         "write" => write(room, id, arguments).await,
         "wait" => wait(room, id, arguments).await,
         "kill" => room.processes.kill(id).await.map(|report| room.ended(&report)),
-        other => {
-            let words = "list, log, write, wait or kill";
-            return Output::error(format!("process does not know {other:?}: it is {words}"));
-        }
+        other => return Output::error(format!("process does not know {other:?}: {WORDS}")),
     };
     done.unwrap_or_else(|error| Output::error(error.to_string()))
 }

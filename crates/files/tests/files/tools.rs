@@ -123,7 +123,8 @@ fn listing() {
                 keep.log  11 bytes\nlatin.txt  5 bytes\nlink -> ../secret\nlong  131072 bytes\n\
                 out/\npic.png  26 bytes\nsrc/\nwide  5006 bytes\nwin.txt  6 bytes\nx.log  5 bytes"),
         ),
-        ("ls", json!({"limit": 1}), Ok(".git/\n… and 17 more")),
+        ("ls", json!({"limit": 1}), Ok(".git/\n[… and 17 more: the next are at \"offset\": 1]")),
+        ("ls", json!({"offset": 18}), Ok("[18 entries are in .; offset is past them]")),
         ("ls", json!({"path": "inside"}), Ok("c.rs  10 bytes")),
         ("ls", json!({"path": "a.txt"}), Ok("a.txt  19 bytes")),
         ("ls", json!({"path": ".."}), Err(".. is outside the workspace")),
@@ -514,4 +515,29 @@ fn pages_fit_together() {
     let found = sorted.clone();
     sorted.sort_unstable();
     assert_eq!(found, sorted);
+}
+
+/// Every entry is on a page, and every path can be read by the name it is listed under.
+#[test]
+fn long_folders_have_pages_and_long_paths_are_whole() {
+    let scratch = Scratch::new();
+    for nth in 0..1203 {
+        scratch.put(&format!("root/many/{nth:04}"), "");
+    }
+    let deep = format!("{}/leaf.txt", ["d".repeat(200), "e".repeat(200)].join("/"));
+    scratch.put(&format!("root/{deep}"), "found\n");
+    let desk = Desk::new(scratch.roots());
+    let (mut seen, mut offset) = (Vec::new(), 0);
+    loop {
+        let page = say(&desk, "ls", &json!({"path": "many", "offset": offset})).unwrap();
+        let (rows, note) = page.split_once("\n[… and ").unwrap_or((&page, ""));
+        seen.extend(rows.lines().map(|row| row.split(' ').next().unwrap().to_owned()));
+        let Some((_, next)) = note.split_once("\"offset\": ") else { break };
+        offset = next.trim_end_matches(']').parse::<usize>().unwrap();
+    }
+    let expected: Vec<String> = (0..1203).map(|nth| format!("{nth:04}")).collect();
+    assert_eq!(seen, expected);
+    assert_eq!(say(&desk, "glob", &json!({"pattern": "leaf.txt"})), Ok(deep.clone()));
+    let found = say(&desk, "grep", &json!({"pattern": "found"})).unwrap();
+    assert!(found.contains(&deep), "{found}");
 }

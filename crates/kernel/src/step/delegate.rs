@@ -9,8 +9,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::{Map, Value, json};
 
-use super::Step;
 use super::world::READER;
+use super::{Step, load};
 use crate::limits::{
     AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX,
 };
@@ -45,9 +45,13 @@ pub struct Wanted {
 /// What a call wants to be brought. `None` if it names nobody.
 #[must_use]
 pub fn wanted(call: &Use) -> Option<Wanted> {
-    let Tool::Make(make) = Tool::named(&call.name)? else { return None };
-    let Request { name, brief: message, parameters, .. } =
-        request(make, call.arguments.as_object()?).ok()?;
+    let arguments = call.arguments.as_object()?;
+    let tool = Tool::named(&call.name)?;
+    if tool == Tool::Load {
+        return load::wanted(arguments);
+    }
+    let Tool::Make(make) = tool else { return None };
+    let Request { name, brief: message, parameters, .. } = request(make, arguments).ok()?;
     Some(Wanted { name, skill: make == Make::UseSkill, parameters, message })
 }
 
@@ -76,6 +80,7 @@ impl Step<'_> {
             Tool::Wait => self.wait(id, call, arguments),
             Tool::ListAgents => Ok(Some(self.list_agents(id))),
             Tool::GetAgent => self.get_agent(id, arguments).map(Some),
+            Tool::Load => return self.give(id, call, self.load(id, call, arguments)),
             Tool::AgentEval => self.agent_eval(id, arguments).map(Some),
             Tool::AgentClose => self.agent_close(id, call, arguments),
             Tool::Complete => self.try_complete(id, call, arguments),
@@ -274,7 +279,7 @@ impl Step<'_> {
     }
 
     /// A definition by name, or by the file name of one.
-    fn find_definition(&self, name: &str) -> Result<crate::digest::Digest, String> {
+    pub(super) fn find_definition(&self, name: &str) -> Result<crate::digest::Digest, String> {
         let catalogue = &self.session.world.catalogue;
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = [".yaml", ".yml", ".json", ".md"].iter().find_map(|ext| stem.strip_suffix(ext));

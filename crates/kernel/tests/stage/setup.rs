@@ -3,7 +3,7 @@
 use super::Stage;
 use super::words::{duration_ms, json, micro_usd, word};
 use locum_kernel::{
-    Audience, Check, Class, Config, Definition, Kind, ModelSpec, Offer, PolicyMode, Program,
+    Audience, Check, Class, Config, Definition, Kind, ModelSpec, Offer, Only, PolicyMode, Program,
     ProgramInput, Proof, Rights, Rule, RuleKind, Sub, Subjects, ToolSpec, TreeLimits,
 };
 
@@ -227,6 +227,10 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
             "unasked" => made.unasked = true,
             "stands_in" => made.stands_in = true,
             "deny" | "asks" | "allow" => made.rules.push(own_rule(key, value)),
+            "only" => {
+                let (tool, pattern) = value.split_once(':').ok_or("only wants tool:pattern")?;
+                made.only.push(Only { tool: tool.into(), pattern: spaced(pattern) });
+            }
             "check" => proof(made).checks.push(check(value)),
             "tries" => proof(made).tries_max = value.parse().map_err(|_| "tries")?,
             "on_failure" => proof(made).on_failure = Some(check(value)),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use locum_definitions::limits::{ENTRIES_MAX, FILE_BYTES_MAX, FILES_MAX};
-use locum_definitions::{Problem, Severity, beneath, read_text};
+use locum_definitions::{CIRCLE, Origin, Problem, Scope, Severity, beneath, load_from, read_text};
 
 use crate::config;
 
@@ -32,10 +32,33 @@ const PASSED_OVER: [&str; 3] = [".git", "node_modules", "target"];
 const NO_DEFINITIONS: [&str; 6] =
     ["readme.md", "agents.md", "claude.md", "gemini.md", "license.md", "changelog.md"];
 
+/// What stands at the left edge of recipes.
+const RECIPE_KEYS: [&str; 17] = [
+    "version",
+    "title",
+    "description",
+    "instructions",
+    "prompt",
+    "parameters",
+    "extensions",
+    "settings",
+    "sub_recipes",
+    "response",
+    "retry",
+    "activities",
+    "author",
+    "context",
+    "tools",
+    "locum",
+    "recipe",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<(PathBuf, Sort)>,
     pub(super) problems: Vec<Problem>,
+    /// Files in folders of commands, which nothing here starts.
+    pub(super) commands: usize,
 }
 
 /// Everything in a folder and below it that is one of ours.
@@ -95,6 +118,7 @@ impl Walk<'_> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if !is_folder {
             let sort = self.sort(path);
+            self.found.commands += usize::from(sort.is_none() && self.is_command(path));
             self.found.files.extend(sort.map(|sort| (path.to_owned(), sort)));
         } else if depth < DEEP_MAX && !PASSED_OVER.contains(&name) {
             self.folder(path, depth + 1);
@@ -139,13 +163,41 @@ impl Walk<'_> {
                 known.then_some(Sort::Config)
             }
             ("yaml" | "yml" | "json", _) if parent == "recipes" => Some(Sort::Definition),
-            ("yaml" | "yml" | "json", _) => sort_of(&self.text(path)?),
+            ("yaml" | "yml" | "json", _) => {
+                let text = self.text(path)?;
+                let put_together = || self.is_put_together(path, &text);
+                sort_of(&text).or_else(|| put_together().then_some(Sort::Definition))
+            }
             ("md", _) if ["agents", "agent", "skills"].contains(&&*parent) => {
                 Some(Sort::Definition)
             }
             ("md", _) => is_agent(&self.text(path)?).then_some(Sort::Definition),
             _ => None,
         }
+    }
+
+    /// A recipe whose fields are in other files, or that leads back to itself and so has none. A
+    /// part of a recipe is neither.
+    fn is_put_together(&self, path: &Path, text: &str) -> bool {
+        let tag = |text: &str| ["include", "extends"].iter().any(|word| text.starts_with(word));
+        let tagged = text.split("{%").skip(1).any(|it| tag(it.trim_start_matches(['-', '+', ' '])));
+        if !tagged || keys(text).iter().any(|key| !RECIPE_KEYS.contains(&key.as_str())) {
+            return false;
+        }
+        let (file, root) = (path.to_owned(), self.root.to_owned());
+        let loaded = load_from(&Origin { file, root, scope: Scope::User });
+        let circle = |problem: &Problem| problem.what.starts_with(CIRCLE);
+        loaded.definition.is_some() || loaded.problems.iter().any(circle)
+    }
+
+    fn is_command(&self, path: &Path) -> bool {
+        let below = path.strip_prefix(self.root).unwrap_or(path);
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = name.to_ascii_lowercase();
+        let mut folders = below.parent().into_iter().flat_map(Path::components);
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_text = ending == "md" && !NO_DEFINITIONS.contains(&name.as_str());
+        is_text && folders.any(|folder| folder.as_os_str() == "commands")
     }
 
     /// What cannot be read is not known to be ours, so it is nobody's mistake.

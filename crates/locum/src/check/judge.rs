@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use locum_definitions::limits::FILE_BYTES_MAX;
-use locum_definitions::{Origin, Problem, Scope, Severity, load_from, read_text, servers_in};
+use locum_definitions::{
+    Loaded, Origin, Problem, Scope, Severity, load_from, lost_sub_recipes, read_text, servers_in,
+};
 use locum_mcp::config as mcp;
 use locum_runtime::script::{self, Script};
 
 use crate::check::find::Sort;
 use crate::config::{self, Mistake};
 
-pub(super) fn file(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
+/// `project` is the folder that a project's sub-recipes stay in.
+pub(super) fn file(file: &Path, root: &Path, project: &Path, sort: Sort) -> Vec<Problem> {
     if sort == Sort::Definition {
-        let (file, root) = (file.to_owned(), root.to_owned());
-        return load_from(&Origin { file, root, scope: Scope::User }).problems;
+        return definition(file, root, project);
     }
     let text = match read_text(file, root, FILE_BYTES_MAX) {
         Ok(text) => text,
@@ -27,6 +29,19 @@ pub(super) fn file(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
         Sort::Servers => servers(file, root, &text),
         Sort::Script => play(file, &text),
     };
+    problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
+    problems
+}
+
+fn definition(file: &Path, root: &Path, project: &Path) -> Vec<Problem> {
+    let (file, root) = (file.to_owned(), root.to_owned());
+    let Loaded { definition, mut problems } = load_from(&Origin { file, root, scope: Scope::User });
+    let lost = definition.map(|it| lost_sub_recipes(&it, project)).unwrap_or_default();
+    // A warning while one still writes; whoever checks wants to know whether it runs.
+    let same =
+        |one: &Problem, other: &Problem| (one.line, one.column) == (other.line, other.column);
+    problems.retain(|told| !lost.iter().any(|lost| same(lost, told)));
+    problems.extend(lost);
     problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
     problems
 }

@@ -1,7 +1,8 @@
 //! One definition, whole: what it may use, what it needs, what it would ask for.
 
 use locum_definitions::{
-    Definition, Found, InputType, Loaded, Parameter, Reach, Requirement, Server, ToolUse,
+    Definition, Found, InputType, Isolation, Loaded, Parameter, PassInput, Passthrough, Reach,
+    Requirement, Retry, Server, ToolUse,
 };
 use serde_json::{Value, json};
 
@@ -104,16 +105,21 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         ("other names", list(&found.aliases)),
         ("state", (!on).then(|| "off until named in config.toml, as enable = [\"NAME\"]".into())),
         ("model", Some(model.unwrap_or_else(|| "its parent's".into()))),
+        ("temperature", settings.temperature.map(|number| number.to_string())),
+        ("effort", settings.effort.clone()),
         ("tools", Some(it.tools.allow.as_ref().map_or_else(|| "all".into(), |them| tools(them)))),
         ("not", (!denied.is_empty()).then(|| tools(denied))),
+        ("asked", (!it.tools.ask.is_empty()).then(|| tools(&it.tools.ask))),
         ("permission", it.permission.as_ref().and_then(word)),
         ("turns", settings.turns_max.map(|turns| format!("at most {turns} model calls"))),
-        ("budget", it.own.budget_micro_usd.map(|micro| format!("at most ${}", money(micro)))),
+        ("budget", it.own.budget_micro_usd.map(|micro| format!("at most {}", money(micro)))),
         ("slots", it.own.slots.map(|slots| slots.to_string())),
         ("ceiling", it.own.ceiling.as_ref().and_then(word)),
         ("mode", it.own.mode.as_ref().and_then(word)),
         ("background", it.background.then(|| "works beside its parent".into())),
-        ("isolation", it.isolation.as_ref().and_then(word)),
+        ("isolation", it.isolation.map(isolation)),
+        ("checkpoint", it.own.checkpoint.map(checkpoint)),
+        ("program", it.own.passthrough.as_ref().map(passthrough)),
         ("memory", it.memory.as_ref().and_then(word)),
         ("parameters", rows(it.parameters.iter().map(parameter).collect())),
         ("servers", rows(it.servers.iter().map(server).collect())),
@@ -122,13 +128,10 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
             rows(it.sub_recipes.iter().map(|sub| format!("{}: {}", sub.name, sub.path)).collect()),
         ),
         ("skills", list(&it.skills)),
+        ("chats", chats(it)),
         ("output", it.response.as_ref().map(|_| "JSON of a schema".into())),
-        (
-            "retry",
-            it.retry.as_ref().map(|retry| {
-                format!("at most {} tries; {}", retry.tries_max, retry.checks.join("; "))
-            }),
-        ),
+        ("retry", it.retry.as_ref().map(retry)),
+        ("activities", rows(it.activities.clone())),
         ("variables", list(&it.skill.env)),
         ("programs", list(&it.skill.packages)),
         ("asks for", rows(it.consents().into_iter().map(|consent| consent.what).collect())),
@@ -137,6 +140,44 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
     ];
     facts.extend(told.into_iter().filter_map(|(name, value)| Some((name, value?))));
     facts
+}
+
+fn isolation(it: Isolation) -> String {
+    match it {
+        Isolation::Worktree => "worktree: a copy of the repository of its own".into(),
+    }
+}
+
+fn checkpoint(kept: bool) -> String {
+    if kept { "files are kept before it changes them".into() } else { "none".into() }
+}
+
+fn passthrough(it: &Passthrough) -> String {
+    let words: Vec<String> = it.command.iter().map(|word| quote(word)).collect();
+    let input = match it.input {
+        PassInput::Stdin => "reads the message",
+        PassInput::Arg => "gets the message as its last argument",
+    };
+    format!("{} instead of a model; it {input}", words.join(" "))
+}
+
+fn retry(it: &Retry) -> String {
+    let mut rows = vec![format!("at most {} tries until all of these end with 0", it.tries_max)];
+    rows.extend(
+        it.checks.iter().map(|check| format!("{check} (at most {} s)", it.check_timeout_s)),
+    );
+    rows.extend(
+        it.on_failure.iter().map(|line| {
+            format!("before another try: {line} (at most {} s)", it.on_failure_timeout_s)
+        }),
+    );
+    rows.join("\n")
+}
+
+fn chats(it: &Definition) -> Option<String> {
+    let types: Vec<&str> = it.skill.chat_types.iter().map(String::as_str).collect();
+    let note = "holds only in chats, which do not exist yet";
+    (!types.is_empty()).then(|| format!("{} ({note})", types.join(", ")))
 }
 
 fn tools(list: &[ToolUse]) -> String {

@@ -86,11 +86,18 @@ fn prepare(base: &Path, other: &[&str]) -> usize {
 fn suite(base: &Path, user: &str) -> usize {
     let survey = Survey::take(&base.join("wall"));
     println!("{user}: {}", survey.lines().join("; "));
+    let mut faults = 0;
     if !matches!(survey.builders.first(), Some(Builder::Bubblewrap(_))) {
         println!("SKIPPED: no bubblewrap here: {:?}", survey.trouble);
+        faults += usize::from(wraps());
+    }
+    // The name by which the real program calls itself.
+    let own = Survey::take(Path::new("/proc/self/exe"));
+    if own.builders != survey.builders {
+        println!("FAULT: by its own name: {:?}; {:?}", own.builders, own.trouble);
+        faults += 1;
     }
     let attacks = table::read();
-    let mut faults = 0;
     for builder in &survey.builders {
         let survey = Survey { builders: vec![builder.clone()], ..survey.clone() };
         let scene = Scene::new(base);
@@ -101,6 +108,13 @@ fn suite(base: &Path, user: &str) -> usize {
         faults += works::play(&scene, &survey);
     }
     faults + live(&Scene::new(base), &attacks, user)
+}
+
+/// Whether bubblewrap works for everybody else: then it has to for us.
+fn wraps() -> bool {
+    let words =
+        ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "true"];
+    Command::new("bwrap").args(words).output().is_ok_and(|done| done.status.success())
 }
 
 /// Every attack with walls: none may do anything.

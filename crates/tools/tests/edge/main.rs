@@ -14,6 +14,7 @@ mod copies;
 mod past;
 mod programs;
 mod stage;
+mod walls;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
         return again();
     }
     let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-    let tests: Vec<Test> = [programs::TESTS, checks::TESTS, copies::TESTS, past::TESTS].concat();
+    let tests: Vec<Test> =
+        [programs::TESTS, checks::TESTS, copies::TESTS, past::TESTS, walls::TESTS].concat();
     run(tests.into_iter().filter(|(name, _)| name.contains(&word)).collect())
 }
 
