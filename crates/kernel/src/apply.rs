@@ -147,6 +147,7 @@ fn is_about_nobody(session: &Session, event: &Event) -> bool {
 fn restart(session: &mut Session) {
     wonder::forget(session);
     let left = session.left.take();
+    session.world.disguised.clear();
     for (key, owed) in &mut session.owed {
         if let Owed::Delivery(delivery) = owed {
             delivery.resent |= left.is_none_or(|left| *key < left);

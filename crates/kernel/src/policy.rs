@@ -66,7 +66,7 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
     let ruling = match (ruling, caution(session, call)) {
         // Asked anyway, it says so: who agrees has to know.
-        (Ruling::Allow | Ruling::Ask(_), Some(why)) => Ruling::Ask(why.clone()),
+        (Ruling::Allow | Ruling::Ask(_), Some(why)) => Ruling::Ask(why),
         (ruling, _) => ruling,
     };
     let granted = || session.grants.values().any(|grant| covers(session, grant, agent, call, now));
@@ -86,11 +86,14 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
 }
 
 /// Why every call of a tool, or every birth from a definition, is asked, if that is said.
-fn caution<'a>(session: &'a Session, call: &Call) -> Option<&'a String> {
+fn caution(session: &Session, call: &Call) -> Option<String> {
     if let Some(Made::Of(digest)) = &call.made {
-        return session.world.definitions.get(digest)?.caution.as_ref();
+        return session.world.definitions.get(digest)?.caution.clone();
     }
-    session.world.tools.get(&call.name)?.caution.as_ref()
+    if session.world.disguised.contains(&call.name) {
+        return Some("the tool describes itself otherwise than before".into());
+    }
+    session.world.tools.get(&call.name)?.caution.clone()
 }
 
 /// How often in a row the agent will have made this very call, if that is too often. A call with

@@ -65,6 +65,9 @@ pub(crate) struct World {
     pub(crate) definitions: BTreeMap<Digest, Arc<Definition>>,
     /// What names mean today.
     pub(crate) catalogue: BTreeMap<String, Digest>,
+    /// Tools that say another thing of themselves than when this process was told of them.
+    #[serde(default)]
+    pub(crate) disguised: BTreeSet<String>,
     /// What the edge can bring when it is named.
     #[serde(default)]
     pub(crate) offers: BTreeMap<String, Offer>,

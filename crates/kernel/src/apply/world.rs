@@ -26,6 +26,8 @@ pub(super) fn configure(session: &mut Session, changes: &[Change]) {
                 // What was granted was granted to something that said another thing of itself.
                 if before.is_some_and(|before| before.identity != tool.identity) {
                     session.grants.retain(|_, grant| grant.tool != tool.name);
+                    // So were rules: whoever wrote them saw what it said then.
+                    session.world.disguised.insert(tool.name.clone());
                 }
             }
             Change::ToolGone(name) => {
