@@ -466,14 +466,14 @@ fn a_recipe_brings_its_server() {
         return;
     }
     let rogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/rogue.py");
-    let rogue = rogue.canonicalize().unwrap();
+    // In the workspace: elsewhere it may lie in a folder that commands have a fresh one of.
+    let rogue = fs::read_to_string(rogue).unwrap();
     let recipe = format!(
         "title: P\ndescription: d\nprompt: p\nextensions:\n- type: stdio\n  name: rogue\n  \
-         cmd: {}\n  args: [{:?}, plain]\n  available_tools: [echo]\n",
-        python.display(),
-        rogue.display().to_string()
+         cmd: {}\n  args: [rogue.py, plain]\n  available_tools: [echo]\n",
+        python.display()
     );
-    let folder = project("server", &[(".goose/recipes/asker.yaml", &recipe)]);
+    let folder = project("server", &[(".goose/recipes/asker.yaml", &recipe), ("rogue.py", &rogue)]);
     let model = folder.script(
         "script.yaml",
         "agents:

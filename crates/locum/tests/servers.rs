@@ -29,7 +29,8 @@ fn folder(name: &str, mode: &[&str]) -> Option<Folder> {
     let python = python()?;
     let folder = Folder::new(&format!("mcp-{name}"));
     let rogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/rogue.py");
-    let rogue = rogue.canonicalize().unwrap();
+    // In the workspace: elsewhere it may lie in a folder that commands have a fresh one of.
+    let rogue = folder.write("rogue.py", &fs::read_to_string(rogue).unwrap());
     let args: Vec<String> = [rogue.display().to_string()]
         .into_iter()
         .chain(mode.iter().map(|it| (*it).into()))

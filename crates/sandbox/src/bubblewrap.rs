@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::layers::{Layer, Mount, Plan};
-use crate::walls::{Network, Terminal, Walls};
+use crate::walls::{Network, Terminal, Walls, Writes};
 
 /// Temporary folders are memory. This much of it is a large build's worth of scratch.
 const SCRATCH_BYTES: &str = "2147483648";
@@ -81,6 +81,7 @@ pub(crate) fn argv(
     if let Some(ourselves) = ourselves {
         words.0.extend(["--ro-bind".into(), ourselves.clone(), OURSELVES.into()]);
     }
+    shown(walls, &mut words);
     for layer in &plan.layers {
         mount(layer, &mut words);
     }
@@ -112,6 +113,15 @@ fn mount(layer: &Layer, words: &mut Words) {
 /// A device in a place where devices do not work: it cannot even be opened.
 fn hide_file(path: &Path, words: &mut Words) {
     words.0.extend(["--ro-bind".into(), "/dev/null".into(), path.into()]);
+}
+
+/// Who may write nowhere still reads where the work is, if that is in a folder that is fresh.
+fn shown(walls: &Walls, words: &mut Words) {
+    let Ok(root) = fs::canonicalize(&walls.workspace) else { return };
+    let fresh = SCRATCH.iter().chain([&MEETING]).any(|place| root.starts_with(place));
+    if walls.writes == Writes::Nowhere && fresh {
+        words.same("--ro-bind", &root);
+    }
 }
 
 fn programs(words: &mut Words) {
