@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    Class, Effect, Errand, Key, Owed, Parcel, Phase, Relay, Session, Thought, Time, mix,
+    Class, Effect, Errand, Key, Ours, Owed, Parcel, Phase, Relay, Session, Thought, Time, mix,
     provider_of,
 };
 
@@ -74,10 +74,10 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         tool: call.name.clone(),
         arguments: (*call.arguments).clone(),
         class: tool.map_or(Class::Exec, |tool| tool.class),
-        // What its definition wants run may do whatever the agent may hand on.
+        // Checks of its definition may do whatever the agent may hand on; a program is the agent.
         may: match call.ours {
-            Some(_) => session.ceiling(*agent).classes,
-            None => session.rights(*agent).classes,
+            Some(Ours::Check | Ours::OnFailure) => session.ceiling(*agent).classes,
+            Some(Ours::Program) | None => session.rights(*agent).classes,
         },
         idempotent: tool.is_some_and(|tool| tool.idempotent),
         timeout_ms: tool.and_then(|tool| tool.timeout_ms),

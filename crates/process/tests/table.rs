@@ -234,7 +234,8 @@ async fn talks_in_a_terminal() {
     let io = Io::Terminal { rows: 33, cols: 77 };
     for hold in HOLDS {
         let text = "tty; stty size; printf '\\033[31mred\\033[0m\\n'; printf '1%%\\r2%%\\n'; \
-                    read x < /dev/tty; echo got $x; trap 'echo int' INT; sleep 1000; exit 9";
+                    trap 'echo int; exit 9' INT; read x < /dev/tty; echo got $x; \
+                    while :; do sleep 1; done";
         let id = background(&processes, "a1", Command { io, hold, ..sh(text, &folder) }).await;
         says(&processes, id, "2%\n").await;
         processes.write(id, b"word\n").await.unwrap();

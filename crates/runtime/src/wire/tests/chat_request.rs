@@ -108,7 +108,11 @@ fn the_first_request() {
         "tools": [
             { "type": "function", "function": {
                 "name": "ls", "description": "List a folder.",
-                "parameters": { "type": "object", "properties": { "path": { "type": "string" } } },
+                "parameters": { "type": "object", "properties": {
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "description": "names to pass over" },
+                    "limit": { "type": "integer" },
+                } },
             } },
             { "type": "function", "function": {
                 "name": "server__tool", "description": "", "parameters": { "type": "object" },

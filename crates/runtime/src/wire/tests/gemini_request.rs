@@ -55,7 +55,11 @@ fn the_first_request() {
                 {
                     "name": "ls", "description": "List a folder.",
                     "parametersJsonSchema": {
-                        "type": "object", "properties": { "path": { "type": "string" } },
+                        "type": "object", "properties": {
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "description": "names to pass over" },
+                    "limit": { "type": "integer" },
+                },
                     },
                 },
                 {

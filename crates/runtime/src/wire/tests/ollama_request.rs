@@ -41,7 +41,11 @@ fn the_first_request() {
         "options": { "num_predict": 1000 },
         "tools": [{ "type": "function", "function": {
             "name": "ls", "description": "List a folder.",
-            "parameters": { "type": "object", "properties": { "path": { "type": "string" } } },
+            "parameters": { "type": "object", "properties": {
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "description": "names to pass over" },
+                    "limit": { "type": "integer" },
+                } },
         } }],
         "messages": [
             { "role": "system", "content": "You are \"main\", an agent of locum.\n\nBe brief." },

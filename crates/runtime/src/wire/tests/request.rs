@@ -55,7 +55,11 @@ fn the_first_request() {
                 {
                     "name": "ls", "description": "List a folder.",
                     "input_schema": {
-                        "type": "object", "properties": { "path": { "type": "string" } },
+                        "type": "object", "properties": {
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "description": "names to pass over" },
+                    "limit": { "type": "integer" },
+                },
                     },
                 },
                 { "name": "server__tool", "description": "", "input_schema": { "type": "object" } },

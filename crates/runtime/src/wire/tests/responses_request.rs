@@ -74,7 +74,11 @@ fn the_first_request() {
                              Who can be called:\n- worker: does one task",
             "tools": [{
                 "type": "function", "name": "ls", "description": "List a folder.", "strict": false,
-                "parameters": { "type": "object", "properties": { "path": { "type": "string" } } },
+                "parameters": { "type": "object", "properties": {
+                    "path": { "type": "string" },
+                    "offset": { "type": "integer", "description": "names to pass over" },
+                    "limit": { "type": "integer" },
+                } },
             }],
             "input": [user("Hello \"there\"\n")],
         })
