@@ -99,14 +99,7 @@ impl Library for Librarian {
     fn summon(&self, name: &str) -> Option<Result<Judged, String>> {
         let files = self.files();
         let found = files.named(name).ok()?;
-        Some(self.by_person(&files, found, BTreeMap::new()).map(|mut judged| {
-            // Nobody is asked on this way, so nothing starts that somebody must agree to.
-            if let Some(caution) = judged.caution.take() {
-                self.say(&format!("note: not done, because nobody agreed: {caution}"));
-                root::without_servers(&mut judged);
-            }
-            judged
-        }))
+        Some(self.summoned(&files, found))
     }
 
     fn bring(&self, wanted: &Wanted, subs: &[Sub]) -> Option<Result<Judged, String>> {
@@ -208,16 +201,17 @@ impl Librarian {
     }
 
     /// What a person starts by name. Who may start it otherwise does not matter.
-    pub(crate) fn by_person(
-        &self,
-        files: &Files,
-        found: &Found,
-        values: BTreeMap<String, String>,
-    ) -> Result<Judged, String> {
+    fn summoned(&self, files: &Files, found: &Found) -> Result<Judged, String> {
         let definition = loaded(files, found)?;
-        let built =
-            self.built(Asker::People, &definition, values).map_err(|why| why.words(&found.name))?;
-        Ok(self.judged(files, &built))
+        let built = self.built(Asker::People, &definition, BTreeMap::new());
+        let built = built.map_err(|why| why.words(&found.name))?;
+        let mut judged = self.judged(files, &built);
+        // Nobody is asked on this way, so nothing starts that somebody must agree to.
+        if let Some(caution) = judged.caution.take() {
+            self.say(&format!("note: not done, because nobody agreed: {caution}"));
+            root::without_servers(&mut judged);
+        }
+        Ok(judged)
     }
 
     /// A sub-recipe, with the values its recipe gives it unless the call says otherwise.
@@ -231,8 +225,10 @@ impl Librarian {
         let built = self
             .built(Asker::Models, &definition, all)
             .map_err(|why| why.words(&sub.offer.name))?;
-        let mut judged = self.judged(&self.files(), &built);
+        let files = self.files();
+        let mut judged = self.judged(&files, &built);
         judged.name.clone_from(&sub.offer.name);
+        judged.stands_in = self.stands_in(&files, &judged.name, &built.definition.origin);
         Ok(judged)
     }
 
@@ -283,16 +279,23 @@ impl Librarian {
             }
         }
         judged.instructions.push_str(&self.besides(files, definition));
-        judged.stands_in = files.found.iter().any(|found| {
-            let hidden_by = found.shadowed_by.as_ref() == Some(&definition.origin.file);
-            hidden_by && found.origin.scope > definition.origin.scope
-        });
+        judged.stands_in = self.stands_in(files, &judged.name, &definition.origin);
         let asks = definition.servers.iter().filter(|it| it.needs_consent);
         if asks.clone().any(|server| !self.world.agreed.has(server)) {
             let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
             judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
         }
         judged
+    }
+
+    /// A project may call its own what it likes; what is allowed to a name was allowed to whoever
+    /// had it before.
+    fn stands_in(&self, files: &Files, name: &str, origin: &Origin) -> bool {
+        let is_theirs = |found: &Found| {
+            found.origin.scope > origin.scope && found.name.eq_ignore_ascii_case(name)
+        };
+        origin.scope == Scope::Workspace
+            && (self.is_known(name) || files.found.iter().any(is_theirs))
     }
 
     /// What it is told after its own words.

@@ -58,6 +58,8 @@ struct Case {
     exit: i32,
     /// What the final text or a complaint says.
     says: &'static [&'static str],
+    /// Files that are there afterwards.
+    leaves: &'static [(&'static str, &'static str)],
 }
 
 fn play(case: &Case) -> (Folder, Output) {
@@ -85,6 +87,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["it said: look at it: analysed. Task complete"],
+        leaves: &[],
     },
     Case {
         name: "seed-to-its-turns",
@@ -100,6 +103,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["turn limit 2/2"],
+        leaves: &[],
     },
     Case {
         name: "with-parameters",
@@ -115,6 +119,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "greet.yaml", "--param", "who=a: {b}\n- c"],
         exit: 0,
         says: &["told: Say hello to a: {b}\n- c"],
+        leaves: &[],
     },
     Case {
         name: "a-message-after-the-prompt",
@@ -123,6 +128,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml", "then this"],
         exit: 0,
         says: &["told: First\n\nthen this"],
+        leaves: &[],
     },
     Case {
         name: "a-value-is-missing",
@@ -135,6 +141,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml"],
         exit: 2,
         says: &["error[E410]", "p.yaml:5:", "\"who\" has no value", "--param who=", "do: "],
+        leaves: &[],
     },
     Case {
         name: "a-person-would-be-asked",
@@ -147,6 +154,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml"],
         exit: 2,
         says: &["error[E411]", "who: whom", "do: run again with --param who="],
+        leaves: &[],
     },
     Case {
         name: "a-name-like-it",
@@ -155,6 +163,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "reveiw"],
         exit: 2,
         says: &["error[E120]", "There is no recipe \"reveiw\"", "review"],
+        leaves: &[],
     },
     Case {
         name: "recipes-below-recipes",
@@ -180,6 +189,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "whole.yaml"],
         exit: 0,
         says: &["part: told: Say hi to ann"],
+        leaves: &[],
     },
     Case {
         name: "a-part-is-nobody-elses",
@@ -197,6 +207,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["got There is no definition \"part\""],
+        leaves: &[],
     },
     Case {
         name: "an-answer-of-a-form",
@@ -209,6 +220,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml"],
         exit: 0,
         says: &["{\"n\": 3}"],
+        leaves: &[],
     },
     Case {
         name: "checks",
@@ -237,6 +249,7 @@ const CASES: &[Case] = &[
         ],
         exit: 0,
         says: &["really done"],
+        leaves: &[("log", "failed\n"), ("made", "x")],
     },
     Case {
         name: "checks-that-nobody-allows",
@@ -249,6 +262,7 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml"],
         exit: 3,
         says: &["error[E130]", "test -f made"],
+        leaves: &[],
     },
     Case {
         name: "a-skill-with-a-form",
@@ -267,6 +281,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["got sum of {\"a\": 1}"],
+        leaves: &[],
     },
     Case {
         name: "a-skill-that-is-off",
@@ -280,6 +295,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["got deep is off until the user turns it on"],
+        leaves: &[],
     },
     Case {
         name: "an-agent-from-the-start",
@@ -288,6 +304,7 @@ const CASES: &[Case] = &[
         arguments: &["--agent", "poet", "rain"],
         exit: 0,
         says: &["a rhyme on rain"],
+        leaves: &[],
     },
     Case {
         name: "an-agent-that-only-reads",
@@ -304,6 +321,7 @@ const CASES: &[Case] = &[
         arguments: &["go", "--mode", "auto"],
         exit: 3,
         says: &["got write is beyond what looker (a1) may do"],
+        leaves: &[],
     },
     Case {
         name: "a-program-is-the-agent",
@@ -318,6 +336,7 @@ const CASES: &[Case] = &[
         arguments: &["go", "--allow", "passthrough"],
         exit: 0,
         says: &["got hello\nfrom outside", "the program ended with 3"],
+        leaves: &[],
     },
     Case {
         name: "a-program-that-nobody-allows",
@@ -332,6 +351,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 3,
         says: &["error[E130]", "exec needs approval"],
+        leaves: &[],
     },
     Case {
         name: "no-repository-to-copy",
@@ -345,6 +365,7 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["got could not start: ", "is not a git repository"],
+        leaves: &[],
     },
     Case {
         name: "a-server-that-is-not-there",
@@ -353,6 +374,26 @@ const CASES: &[Case] = &[
         arguments: &["--recipe", "p.yaml", "go"],
         exit: 0,
         says: &["told: The tools of the server websearch are missing: "],
+        leaves: &[],
+    },
+    Case {
+        name: "a-name-that-somebody-else-has",
+        files: &[
+            (
+                "whole.yaml",
+                "title: W\ndescription: d\nprompt: go\nextensions: [{type: builtin, name: developer}]\n\
+             sub_recipes: [{name: explorer, path: part.yaml}]\n",
+            ),
+            ("part.yaml", "title: P\ndescription: d\nprompt: p\n"),
+        ],
+        script: "agents:
+  whole: [{calls: [{call_recipe: {recipe: explorer}}]}, {say: 'got {{last}}'}]
+  '*': [{calls: [{exec: {command: touch made}}]}, {say: '{{last}}'}]
+",
+        arguments: &["--recipe", "whole.yaml", "--allow", "exec agent=explorer"],
+        exit: 3,
+        says: &["got denied: exec needs approval"],
+        leaves: &[],
     },
     Case {
         name: "a-name-in-a-message",
@@ -364,6 +405,7 @@ const CASES: &[Case] = &[
         arguments: &["@poet rain"],
         exit: 0,
         says: &["main heard: ", "a rhyme on rain"],
+        leaves: &[],
     },
     Case {
         name: "a-file-that-hides-something",
@@ -377,17 +419,21 @@ const CASES: &[Case] = &[
         arguments: &["go"],
         exit: 0,
         says: &["got There is no definition \"bad\"", "U+E0041"],
+        leaves: &[],
     },
 ];
 
 #[test]
 fn files_people_have_run_end_to_end() {
     for case in CASES {
-        let (_folder, output) = play(case);
+        let (folder, output) = play(case);
         let told = told(&output);
         assert_eq!(output.status.code(), Some(case.exit), "{}: {told}", case.name);
         for words in case.says {
             assert!(told.contains(words), "{}: no {words:?} in {told}", case.name);
+        }
+        for (file, text) in case.leaves {
+            assert_eq!(folder.read(file), *text, "{}: {file}", case.name);
         }
     }
 }
