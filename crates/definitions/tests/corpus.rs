@@ -5,13 +5,13 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use locum_definitions::{Definition, Given, InputType, Outcome, Parameter, build, load};
+use locum_definitions::{Definition, Given, InputType, Outcome, build, load};
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::Value;
 
-use support::{corpus, files};
+use support::{corpus, files, sample};
 
 /// Every file of a kind: how many there are, and the lines of those that do not load.
 fn refused(kind: &str) -> Option<(usize, Vec<String>, Vec<Definition>)> {
@@ -64,17 +64,6 @@ fn loose_front_matter_keeps_its_fields() {
     assert_eq!(loose, 11);
 }
 
-fn sample(parameter: &Parameter, file: &Path) -> String {
-    match parameter.input {
-        InputType::Number => "7".to_owned(),
-        InputType::Boolean => "true".to_owned(),
-        InputType::Date => "2026-01-31".to_owned(),
-        InputType::Select => parameter.options.first().cloned().unwrap_or_default(),
-        InputType::File => file.display().to_string(),
-        InputType::String => format!("sample {}", parameter.key),
-    }
-}
-
 fn build_with(definition: &Definition, values: BTreeMap<String, String>) -> Definition {
     let given = Given { values, base: PathBuf::new(), roots: vec![PathBuf::from("/")] };
     match build(definition, &given) {
@@ -104,7 +93,9 @@ fn all_recipes_build_as_the_original_builds_them() {
             let mut values = BTreeMap::new();
             for parameter in &definition.parameters {
                 let default = parameter.default.clone().filter(|_| !given);
-                let value = default.unwrap_or_else(|| sample(parameter, file));
+                let value = default.unwrap_or_else(|| {
+                    sample(parameter, file, &format!("sample {}", parameter.key))
+                });
                 values.insert(parameter.key.clone(), value);
             }
             let built = build_with(definition, values.clone());

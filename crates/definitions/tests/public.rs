@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use locum_definitions::{
-    Given, InputType, Kind, Origin, Outcome, Parameter, Problem, Scope, build, load_from,
-    proposed_servers,
+    Given, Kind, Origin, Outcome, Problem, Scope, build, load_from, proposed_servers,
 };
 
-use support::{Folder, files, watched};
+use support::{Folder, files, sample, watched};
+
+/// A value that became structure would show.
+const STRUCTURE: &str = "a: \"b\"\n- c: [d";
 
 #[derive(Debug, Default)]
 struct Sums {
@@ -34,18 +36,6 @@ struct Came {
     errors: Vec<Problem>,
 }
 
-fn sample(parameter: &Parameter, file: &Path) -> String {
-    match parameter.input {
-        InputType::Number => "7".to_owned(),
-        InputType::Boolean => "true".to_owned(),
-        InputType::Date => "2026-01-31".to_owned(),
-        InputType::Select => parameter.options.first().cloned().unwrap_or_default(),
-        InputType::File => file.display().to_string(),
-        // Structure, so that a value that became one would show.
-        InputType::String => "a: \"b\"\n- c: [d".to_owned(),
-    }
-}
-
 fn definition(file: &Path, root: &Path) -> Came {
     let origin = Origin { file: file.into(), root: root.into(), scope: Scope::Workspace };
     let loaded = load_from(&origin);
@@ -58,7 +48,7 @@ fn definition(file: &Path, root: &Path) -> Came {
     };
     assert!(errors.is_empty(), "{} loaded with an error", file.display());
     let values = definition.parameters.iter();
-    let values = values.map(|one| (one.key.clone(), sample(one, file))).collect();
+    let values = values.map(|one| (one.key.clone(), sample(one, file, STRUCTURE))).collect();
     let given = Given { values, base: PathBuf::new(), roots: vec![PathBuf::from("/")] };
     match build(&definition, &given) {
         Ok(Outcome::Built(built)) => {

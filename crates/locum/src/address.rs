@@ -3,10 +3,9 @@
 
 use locum_kernel::{AgentId, AskId, Entry, Event, Session, View};
 
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, USAGE};
 use crate::look::text;
 
-const USAGE: u8 = 2;
 /// The code of a name that could be two.
 pub(crate) const AMBIGUOUS: &str = "E121";
 /// More names than this are a list, and there is a command for lists.

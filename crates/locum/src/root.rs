@@ -11,7 +11,7 @@ use locum_definitions::{
 use locum_kernel::{Definition as Judged, Kind as JudgedKind};
 use locum_runtime::script::Script;
 
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, USAGE};
 use crate::flags::Run;
 use crate::librarian::{Librarian, Unbuilt, listed};
 use crate::print;
@@ -19,7 +19,6 @@ use crate::trust::{self, Person};
 
 /// Times a person is asked again after an answer that does not fit.
 const ANSWERS_MAX: usize = 5;
-const USAGE: u8 = 2;
 
 /// The definition the flags name, as the root of a session; `None` if they name none, or one that
 /// only a script knows.

@@ -381,7 +381,8 @@ const CASES: &[Case] = &[
         files: &[
             (
                 "whole.yaml",
-                "title: W\ndescription: d\nprompt: go\nextensions: [{type: builtin, name: developer}]\n\
+                "title: W\ndescription: d\nprompt: go\n\
+             extensions: [{type: builtin, name: developer}]\n\
              sub_recipes: [{name: explorer, path: part.yaml}]\n",
             ),
             ("part.yaml", "title: P\ndescription: d\nprompt: p\n"),

@@ -13,6 +13,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use locum_definitions::{InputType, Parameter};
+
 /// A folder of one test, gone when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
@@ -108,4 +110,16 @@ pub(crate) fn spelled_out(line: &str) -> String {
         whole.push_str(rest);
     }
     whole
+}
+
+/// A value that fits a parameter; `text` is what texts are.
+pub(crate) fn sample(parameter: &Parameter, file: &Path, text: &str) -> String {
+    match parameter.input {
+        InputType::Number => "7".to_owned(),
+        InputType::Boolean => "true".to_owned(),
+        InputType::Date => "2026-01-31".to_owned(),
+        InputType::Select => parameter.options.first().cloned().unwrap_or_default(),
+        InputType::File => file.display().to_string(),
+        InputType::String => text.to_owned(),
+    }
 }

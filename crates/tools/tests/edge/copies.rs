@@ -9,7 +9,7 @@ use locum_runtime::tool::Toolbox;
 use locum_tools::kept;
 
 use crate::Test;
-use crate::stage::{Played, Stage, allow};
+use crate::stage::{Played, Stage, allow, one};
 
 pub(crate) const TESTS: &[Test] = &[
     ("two_copies_never_mix", two_copies_never_mix),
@@ -63,20 +63,6 @@ fn worktrees(stage: &Stage) -> usize {
 
 fn branches(stage: &Stage) -> String {
     git(&stage.place.workspace, "branch --list 'locum/*' --format '%(refname:short)'")
-}
-
-fn one(calls: &str) -> String {
-    format!(
-        r#"
-agents:
-  main:
-    - calls: [{{call_recipe: {{recipe: worker, message: "do it"}}}}]
-    - {{say: "{{{{last}}}}"}}
-  worker:
-    - calls: [{calls}]
-    - {{say: "done"}}
-"#
-    )
 }
 
 fn play(stage: &Stage, calls: &str) -> Played {

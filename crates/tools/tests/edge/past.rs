@@ -8,7 +8,7 @@ use locum_tools::{Act, Past, Verdict, What, cut_commands, undo};
 
 use crate::Test;
 use crate::copies::{git, repository};
-use crate::stage::{Stage, allow};
+use crate::stage::{Stage, allow, one};
 
 pub(crate) const TESTS: &[Test] = &[
     ("all_that_was_changed_is_taken_back", all_that_was_changed_is_taken_back),
@@ -19,21 +19,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_program_is_taken_back_too", a_program_is_taken_back_too),
     ("a_change_that_was_cut_is_left", a_change_that_was_cut_is_left),
 ];
-
-fn one(calls: &str) -> String {
-    let last = "{say: \"done\"}";
-    format!(
-        r#"
-agents:
-  main:
-    - calls: [{{call_recipe: {{recipe: worker, message: "do it"}}}}]
-    - {{say: "{{{{last}}}}"}}
-  worker:
-    - calls: [{calls}]
-    - {last}
-"#
-    )
-}
 
 fn with_past(config: &mut Config) {
     config.rules.extend(["exec", "write", "edit", "passthrough"].map(|tool| allow(tool, None)));

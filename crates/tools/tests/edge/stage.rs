@@ -232,3 +232,18 @@ pub(crate) fn until(what: &str, longest: Duration, mut is: impl FnMut() -> bool)
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// Main lets a worker make these calls, once.
+pub(crate) fn one(calls: &str) -> String {
+    format!(
+        r#"
+agents:
+  main:
+    - calls: [{{call_recipe: {{recipe: worker, message: "do it"}}}}]
+    - {{say: "{{{{last}}}}"}}
+  worker:
+    - calls: [{calls}]
+    - {{say: "done"}}
+"#
+    )
+}
