@@ -83,6 +83,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Held { agent } => agent::hold(session, *agent),
         Event::Preparing { agent } => agent::prepare(session, *agent),
         Event::Prepared { agent, tools } => agent::prepared(session, *agent, tools),
+        Event::Equipped { agent, tools } => agent::equip(session, *agent, tools),
         Event::Proved { agent } => agent::judge(session, *agent, None),
         Event::Disproved { agent, why, for_good } => {
             agent::judge(session, *agent, Some((why, *for_good)));

@@ -55,6 +55,8 @@ pub enum Event {
     Preparing { agent: AgentId },
     /// `tools` are those that were brought for it.
     Prepared { agent: AgentId, #[serde(default)] tools: Vec<String> },
+    /// A server that was brought for it, or for somebody above it, has these now too.
+    Equipped { agent: AgentId, tools: Vec<String> },
 
     /// A model call is owed.
     TurnBegan(Box<TurnStart>),
@@ -116,6 +118,7 @@ impl Event {
             | Event::Held { agent }
             | Event::Preparing { agent }
             | Event::Prepared { agent, .. }
+            | Event::Equipped { agent, .. }
             | Event::Proved { agent }
             | Event::Disproved { agent, .. }
             | Event::Replied { agent, .. }

@@ -25,8 +25,9 @@ pub enum Input {
     Left,
     /// What the edge can bring has changed.
     Offered { offers: Vec<Offer> },
-    /// Tools that are new or otherwise than they were, and those that are gone.
-    Retooled { tools: Vec<ToolSpec>, gone: Vec<String> },
+    /// Tools that are new or otherwise than they were, and those that are gone. `beside` are the
+    /// others of a server that was brought: whoever has one of them gets what is new.
+    Retooled { tools: Vec<ToolSpec>, gone: Vec<String>, beside: Vec<String> },
 
     /// Somebody said something.
     Said(Message),

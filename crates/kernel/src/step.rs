@@ -79,8 +79,8 @@ impl Step<'_> {
             Input::Ran { key, output } => self.ran(key, output),
             Input::Wondered { key, wonder } => self.wondered(key, wonder),
             Input::Relayed { key } => self.relayed(key),
-            Input::Retooled { tools, gone } => {
-                self.retooled(tools, gone);
+            Input::Retooled { tools, gone, beside } => {
+                self.retooled(tools, gone, &beside);
                 Ok(())
             }
             Input::Prepared { key, error, ready } => self.prepared(key, error, ready),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use locum_kernel::Definition;
+use locum_mcp::ServerSpec;
 use locum_runtime::clock::Clock;
 use locum_runtime::script::Script;
 use locum_runtime::tool::{Toolbox, Tools};
-use locum_tools::{Place, Servers};
+use locum_tools::Place;
 
+use crate::bring;
 use crate::complaint::Complaint;
 use crate::config;
 use crate::demo;
@@ -20,13 +22,13 @@ use crate::rehearsal;
 use crate::root;
 use crate::setup::turns_usual;
 use crate::trust::{self, By, Person, Trust};
-use crate::workshop;
+use crate::workshop::{self, Crew};
 
 /// Who answers, with what, and who can be called.
 pub(crate) struct Equipped {
     pub(crate) chosen: Chosen,
     pub(crate) tools: Arc<Tools>,
-    pub(crate) servers: Option<Servers>,
+    pub(crate) crew: Crew,
     pub(crate) librarian: Arc<Librarian>,
     /// Who is at the root, if not main.
     pub(crate) from: Option<Definition>,
@@ -39,27 +41,20 @@ pub(crate) async fn equip(
     mut place: Place,
     clock: &Arc<dyn Clock>,
 ) -> Result<Equipped, Complaint> {
-    let is_tour = named.is_some_and(demo::is_tour);
     let person = person(flags);
-    let trust = if is_tour {
-        Trust::No
+    let Found { trust, shelves, specs, notes } = if named.is_some_and(demo::is_tour) {
+        Found::default()
     } else {
-        trust::of(&place.workspace, &place.data, flags.bounds.trust.into(), person)
+        Found::of(flags, settings, &place, person)?
     };
-    let shelves = if is_tour { Shelves::default() } else { Shelves::of(&place, settings, &trust) };
     let files = shelves.scan();
     place.readable = workshop::skill_folders(&files, &place.workspace);
-    let (specs, notes) = if is_tour {
-        (Vec::new(), Notes::default())
-    } else {
-        (workshop::server_specs(&place, &trust, person)?, Notes::read(&place, &trust))
-    };
-    let servers = workshop::serve(&place, specs).await;
-    let brought = workshop::brought(&place, &trust);
-    let means = workshop::means(&place, servers.as_ref(), &brought, notes);
+    let own = workshop::serve(&place, specs).await;
+    let crew = Crew { own, brought: bring::brought(&place, &trust) };
+    let means = workshop::means(&place, &crew, notes);
     let chosen = model::choose(named, settings, means, clock).await?;
     let props = chosen.script.clone().or_else(rehearsal::props);
-    let tools = workshop::furnish(&place, props.as_ref(), servers.as_ref(), &brought, clock)?;
+    let tools = workshop::furnish(&place, props.as_ref(), &crew, clock)?;
     let agreed = match trust {
         Trust::Yes { by: By::Flag, .. } => Agreed::All,
         Trust::Yes { by: By::Answer, .. } | Trust::No => Agreed::Kept(place.data.clone()),
@@ -75,7 +70,32 @@ pub(crate) async fn equip(
     };
     let librarian = Arc::new(Librarian::new(world, files));
     let from = root::of(flags, &librarian, chosen.script.as_ref(), person)?;
-    Ok(Equipped { chosen, tools, servers, librarian, from })
+    Ok(Equipped { chosen, tools, crew, librarian, from })
+}
+
+/// What lies around a run: in its folder, as far as that is trusted, and of the person's own. The
+/// tour finds nothing.
+#[derive(Default)]
+struct Found {
+    trust: Trust,
+    shelves: Shelves,
+    specs: Vec<ServerSpec>,
+    notes: Notes,
+}
+
+impl Found {
+    fn of(
+        flags: &Run,
+        settings: &Arc<config::Config>,
+        place: &Place,
+        person: Person,
+    ) -> Result<Found, Complaint> {
+        let trust = trust::of(&place.workspace, &place.data, flags.bounds.trust.into(), person);
+        let shelves = Shelves::of(place, settings, &trust);
+        let specs = workshop::server_specs(place, &trust, person)?;
+        let notes = Notes::read(place, &trust);
+        Ok(Found { trust, shelves, specs, notes })
+    }
 }
 
 /// Whether somebody can be asked before the run begins.

@@ -9,6 +9,7 @@
 
 mod act;
 mod address;
+mod bring;
 mod check;
 mod complaint;
 mod config;

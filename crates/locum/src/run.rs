@@ -108,7 +108,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let kept = kept::here(&folder, driver.session(), &root)?;
     let named = model_named(flags, &driver);
     let place = workshop::place(&key, &root, &folder, places.config);
-    let Equipped { chosen, tools, servers, librarian, from } =
+    let Equipped { chosen, tools, crew, librarian, from } =
         equip(flags, named.as_deref(), &settings, place.clone(), &clock).await?;
     let Chosen { model, provider, script, specs, .. } = chosen;
     let text = root::first_words(from.as_ref(), text);
@@ -142,7 +142,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider, tools };
-    workshop::attach(servers.as_ref(), driver.handle(), approvals, &hands, &model);
+    crew.attach(driver.handle(), approvals, &hands, &model);
     let is_wanted = settings.extract && script.is_none_or(|it| it.plays(extract::NAME));
     let extract = is_wanted.then(|| Extract::new(&world, since, &config, &hands, place));
     let desk = Desk { world, session: key, handle: driver.handle() };

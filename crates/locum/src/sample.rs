@@ -1,6 +1,6 @@
 //! The session's model, asked one thing for a server that a person let ask.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use locum_kernel::{
     AgentId, Body, Bootstrap, Line, Note, Purpose, Request, Seq, Source, Spent, Tuning,
@@ -14,7 +14,8 @@ const NAME: &str = "sampling";
 
 #[derive(Debug)]
 pub(crate) struct Sample {
-    pub(crate) provider: Arc<dyn Provider>,
+    /// The provider knows of the servers' tools: only one of the two may hold the other.
+    pub(crate) provider: Weak<dyn Provider>,
     pub(crate) model: String,
 }
 
@@ -43,8 +44,10 @@ impl Sampler for Sample {
             tries: 0,
             request,
         };
-        let answer = self.provider.answer(asked, Live::nobody());
+        let provider = self.provider.upgrade();
         Box::pin(async move {
+            let provider = provider.ok_or("the session is over")?;
+            let answer = provider.answer(asked, Live::nobody());
             let reply = answer.await.map_err(|failure| failure.to_string())?;
             let spent = Spent { usage: reply.usage, micro_usd: reply.micro_usd };
             Ok(Sampled { model, text: reply.text, spent })

@@ -21,13 +21,11 @@ use crate::print;
 use store::{Store, Verdict};
 
 /// How far a folder's own files are believed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// What is in this folder and below it may be interpreted.
-    Yes {
-        root: PathBuf,
-        by: By,
-    },
+    Yes { root: PathBuf, by: By },
+    #[default]
     No,
 }
 

@@ -14,9 +14,8 @@ use locum_runtime::schema::{BuiltIn, Describe, Described};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
 use locum_tools::{
-    Brought, Copies, Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment,
+    Brought, Company, Copies, Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment,
 };
-use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::config::{self, set};
@@ -25,7 +24,7 @@ use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
 use crate::sample::Sample;
-use crate::trust::{By, Person, Trust, approve};
+use crate::trust::{Person, Trust, approve};
 
 /// Where a session works, from what this program knows.
 pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option<&Path>) -> Place {
@@ -124,16 +123,11 @@ fn read_servers(
 }
 
 /// What models are told of tools and of the project, and where they find pictures.
-pub(crate) fn means(
-    place: &Place,
-    servers: Option<&Servers>,
-    brought: &Brought,
-    notes: Notes,
-) -> Means {
-    let described = Described(vec![Box::new(BuiltIn), Box::new(brought.clone())]);
+pub(crate) fn means(place: &Place, crew: &Crew, notes: Notes) -> Means {
+    let described = Described(vec![Box::new(BuiltIn), Box::new(crew.brought.clone())]);
     let describe: Arc<dyn Describe> = Arc::new(described);
     Means {
-        describe: match servers {
+        describe: match &crew.own {
             Some(servers) => servers.describe(describe),
             None => describe,
         },
@@ -146,8 +140,7 @@ pub(crate) fn means(
 pub(crate) fn furnish(
     place: &Place,
     script: Option<&Script>,
-    servers: Option<&Servers>,
-    brought: &Brought,
+    crew: &Crew,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Tools>, Complaint> {
     let files = Files::new(place);
@@ -165,8 +158,8 @@ pub(crate) fn furnish(
     boxes.push(Box::new(exec));
     boxes.push(Box::new(Web::default()));
     boxes.push(Box::new(Recall::new(place, Arc::clone(clock))));
-    boxes.extend(servers.map(|servers| Box::new(servers.clone()) as Box<dyn Toolbox>));
-    boxes.push(Box::new(brought.clone()));
+    boxes.extend(crew.own.iter().map(|own| Box::new(own.clone()) as Box<dyn Toolbox>));
+    boxes.push(Box::new(crew.brought.clone()));
     Ok(Arc::new(Tools::new(boxes)))
 }
 
@@ -185,35 +178,28 @@ pub(crate) async fn serve(place: &Place, specs: Vec<ServerSpec>) -> Option<Serve
     Some(servers)
 }
 
-/// Servers that definitions bring. Whoever was made from one was agreed to, which is kept unless
-/// everything is agreed to for this run.
-pub(crate) fn brought(place: &Place, trust: &Trust) -> Brought {
-    let (data, folder) = (place.data.clone(), place.workspace.clone());
-    let for_this_run = matches!(trust, Trust::Yes { by: By::Flag, .. });
-    let heard = move |server: &Value| {
-        if for_this_run {
-            return;
-        }
-        if let Err(Complaint { what, cause, .. }) = approve::agree(&data, server, &folder) {
-            print::note(&format!("note: the answer is not remembered: {what} {cause}"));
-        }
-    };
-    Brought::new(place, Arc::new(heard))
+/// The servers of a session: those people have configured, and those that definitions bring.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    pub(crate) own: Option<Servers>,
+    pub(crate) brought: Brought,
 }
 
-/// From now on the session hears what its servers tell and ask.
-pub(crate) fn attach(
-    servers: Option<&Servers>,
-    handle: Handle,
-    approvals: Approvals,
-    hands: &Hands,
-    model: &str,
-) {
-    if let Some(servers) = servers {
-        servers.attach(handle, attendance(approvals), &hands.tools.specs());
+impl Crew {
+    /// From now on the session hears what its servers tell and ask.
+    pub(crate) fn attach(&self, session: Handle, approvals: Approvals, hands: &Hands, model: &str) {
         // One that a person lets ask the model asks the one the run is with.
-        let (provider, model) = (Arc::clone(&hands.provider), model.to_owned());
-        servers.set_sampler(Arc::new(Sample { provider, model }));
+        let provider = Arc::downgrade(&hands.provider);
+        let company = Company {
+            session,
+            people: attendance(approvals),
+            model: Arc::new(Sample { provider, model: model.to_owned() }),
+            taken: hands.tools.specs().into_iter().map(|spec| spec.name).collect(),
+        };
+        if let Some(own) = &self.own {
+            own.attach(company.clone());
+        }
+        self.brought.attach(&company);
     }
 }
 

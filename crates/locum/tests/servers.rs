@@ -209,7 +209,6 @@ fn a_tool_that_describes_itself_otherwise_is_approved_again_and_new_ones_appear(
 agents:
   main:
     - calls: [{rogue__echo: {words: hello}}]
-    - calls: [{exec: {command: 'sleep 3'}}]
     - calls: [{rogue__echo: {words: hello}}]
     - {say: 'got: {{last}}'}
 ";
@@ -223,7 +222,7 @@ agents:
             run.say(&json!({ "type": "decision", "id": id, "decision": "allow", "scope": scope }));
         }
     }
-    assert_eq!(asked, ["rogue__echo", "exec", "rogue__echo"]);
+    assert_eq!(asked, ["rogue__echo", "rogue__echo"]);
     assert_eq!(run.end().result()["text"], "got: hello");
 
     let Some(grows) = folder("grow", &["grow"]) else { return };
@@ -237,6 +236,53 @@ agents:
 ";
     let told = start(&grows, script, &ALONE).end();
     assert_eq!(outputs(&told), ["Toolnotfound:rogue__more", "hello", "late"]);
+}
+
+/// What a definition brings asks people and changes its tools like what people have configured;
+/// two of one name are told apart.
+#[test]
+fn servers_that_recipes_bring_ask_and_grow_too() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new("mcp-brought");
+    let rogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/rogue.py");
+    folder.write("rogue.py", &fs::read_to_string(rogue).unwrap());
+    fs::create_dir_all(folder.0.join(".goose/recipes")).unwrap();
+    for (name, mode) in [("asker", "elicit"), ("grower", "grow")] {
+        let recipe = format!(
+            "title: {name}\ndescription: d\nprompt: p\nextensions:\n- type: stdio\n  \
+             name: rogue\n  cmd: {python}\n  args: [rogue.py, {mode}]\n"
+        );
+        folder.write(&format!(".goose/recipes/{name}.yaml"), &recipe);
+    }
+    let script = "
+agents:
+  main:
+    - calls: [{call_recipe: {recipe: asker, message: x}}]
+    - calls: [{call_recipe: {recipe: grower, message: x}}]
+    - {say: 'got: {{last}}'}
+  asker:
+    - calls: [{rogue__echo: {words: hello}}]
+    - {say: '{{last}}'}
+  grower:
+    - calls: [{rogue-2__more: {words: early}}]
+    - calls: [{rogue-2__echo: {words: hello}}]
+    - calls: [{rogue-2__more: {words: late}}]
+    - {say: '{{last}}'}
+";
+    let mut run =
+        start(&folder, script, &[&ALONE[..], &["--approvals", "stdio", "--trust"]].concat());
+    let ask = run.until_type("ask.opened");
+    assert!(
+        ask["summary"].as_str().unwrap().starts_with("MCP server rogue asks: hello\n"),
+        "{ask}"
+    );
+    assert_eq!(ask["agent"]["path"], "main/asker", "{ask}");
+    run.say(&answer(&ask["id"], "name=Ada"));
+    let told = run.end();
+    // Of each recipe: its calls, then what it came to.
+    let asked = r#"{"action":"accept","content":{"colour":"blue","name":"Ada"}}"#;
+    let expected = [asked, asked, "Toolnotfound:rogue-2__more", "hello", "late", "late"];
+    assert_eq!(outputs(&told), expected, "{}", told.stderr);
 }
 
 /// How long until the first tool was called, which is when the model has answered once.

@@ -18,12 +18,13 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::event::{Answer, Asks, Event, Kind};
 use crate::limits;
 use crate::logs::{Logs, Source};
 use crate::spec::{Sampling, Settings};
+use crate::stale::Stale;
 
 /// How far a call is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) logs: Arc<Logs>,
     pub(crate) watched: Arc<Mutex<BTreeSet<String>>>,
     /// The tools are not what they were.
-    pub(crate) stale: Arc<Notify>,
+    pub(crate) stale: Arc<Stale>,
     pub(crate) reports: Arc<Reports>,
 }
 
@@ -266,7 +267,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.stale.notify_one();
+        self.stale.announce();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {

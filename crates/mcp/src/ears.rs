@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use rmcp::model::{ServerNotification, SubscriptionFilter};
 use rmcp::service::{Peer, RoleClient};
-use tokio::sync::Notify;
 
 use crate::event::{Asks, Event};
+use crate::stale::Stale;
 
 /// Listens for what changes at a modern server.
 pub(crate) struct Ears {
     pub(crate) server: String,
     pub(crate) asks: Arc<Asks>,
-    pub(crate) stale: Arc<Notify>,
+    pub(crate) stale: Arc<Stale>,
 }
 
 impl Ears {
@@ -22,7 +22,7 @@ impl Ears {
             let server = self.server.clone();
             #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's, and it grows")]
             match notification {
-                ServerNotification::ToolListChangedNotification(_) => self.stale.notify_one(),
+                ServerNotification::ToolListChangedNotification(_) => self.stale.announce(),
                 ServerNotification::PromptListChangedNotification(_) => {
                     self.asks.queue.push(Event::PromptsChanged { server });
                 }

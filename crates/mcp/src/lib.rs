@@ -25,6 +25,7 @@ mod process;
 mod server;
 mod servers;
 mod spec;
+mod stale;
 mod tool;
 mod watch;
 

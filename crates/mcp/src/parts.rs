@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::transport::AuthClient;
-use tokio::sync::Notify;
 
 use crate::auth::{self, Login, LoginOptions, Store};
 use crate::client::{Client, Reports};
@@ -15,6 +14,7 @@ use crate::event::Asks;
 use crate::http::{self, Web};
 use crate::logs::Logs;
 use crate::spec::{ServerSpec, Settings, Transport};
+use crate::stale::Stale;
 use crate::tool::Listing;
 
 pub(crate) struct Parts {
@@ -76,7 +76,7 @@ impl Parts {
             asks: Arc::clone(&self.asks),
             logs: Arc::clone(&self.logs),
             watched: Arc::clone(&self.watched),
-            stale: Arc::new(Notify::new()),
+            stale: Arc::new(Stale::new()),
             reports: Arc::new(Reports::default()),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -14,6 +14,7 @@ use crate::event::{Asks, Event, State};
 use crate::limits;
 use crate::parts::Parts;
 use crate::spec::{ServerSpec, Settings};
+use crate::stale::Stale;
 use crate::tool::{Known, Listing};
 
 pub(crate) struct Server {
@@ -119,6 +120,15 @@ impl Server {
                 // The sender lives as long as we do.
                 None => drop(changes.changed().await),
             }
+        }
+    }
+
+    /// The live connection, if there is one; starts nothing.
+    pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
+        self.settle();
+        match &self.lock().phase {
+            Phase::Ready { connection, .. } => Some(Arc::clone(connection)),
+            Phase::Idle | Phase::Starting | Phase::Backoff { .. } | Phase::Broken(_) => None,
         }
     }
 
@@ -311,16 +321,21 @@ async fn follow(server: Weak<Server>, connection: Weak<Connection>) {
     }
 }
 
-/// Reads the tools again when they changed, however often that is announced.
-async fn refresh(server: Weak<Server>, stale: Arc<Notify>) {
+/// Reads the tools again when they changed, however often that is announced. Between two readings
+/// it holds nothing that should end.
+async fn refresh(server: Weak<Server>, stale: Arc<Stale>) {
     loop {
-        stale.notified().await;
-        sleep(limits::LIST_PAUSE).await;
-        let Some(server) = server.upgrade() else { return };
-        let Look::Found(connection) = server.look() else { return };
-        match connection.tools(&server.spec, server.spec.timeout).await {
-            Ok(listing) => server.keep(listing),
-            Err(error) => server.logs.note(&error.to_string()),
+        let announced = stale.wanted().await;
+        if let Some(server) = server.upgrade() {
+            let Some(connection) = server.connected() else { return };
+            match connection.tools(&server.spec, server.spec.timeout).await {
+                Ok(listing) => server.keep(listing),
+                Err(error) => server.logs.note(&error.to_string()),
+            }
+        } else {
+            return;
         }
+        stale.was_read(announced);
+        sleep(limits::LIST_PAUSE).await;
     }
 }

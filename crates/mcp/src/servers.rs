@@ -169,6 +169,16 @@ impl Servers {
         Ok(called)
     }
 
+    /// Waits until the changes of its tools that a server has announced so far are known, no
+    /// longer than `patience`. Whether there were any.
+    pub async fn caught_up(&self, server: &str, patience: Duration) -> bool {
+        let connection = self.house.0.get(server).and_then(|server| server.connected());
+        match connection {
+            Some(connection) => connection.client().stale.caught_up(patience).await,
+            None => false,
+        }
+    }
+
     /// A name may be older than this process: then its server is started to ask.
     async fn resolve(&self, full_name: &str) -> Result<(Arc<Server>, String), Error> {
         let known = |server: &Arc<Server>| {

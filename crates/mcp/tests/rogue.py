@@ -164,10 +164,8 @@ def call(message):
         note("notifications/tools/list_changed")
         return answer(id, text(words))
     if mode == "grow" and not grown:
-        # Long enough for whoever was told to look again before the call is over.
         grown = True
         note("notifications/tools/list_changed")
-        time.sleep(3)
         return answer(id, text(words))
     if mode == "storm":
         for _ in range(int(option)):

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use locum_journal::{Journal, When};
 use locum_kernel::{
-    AgentId, Ask, AskTo, Effect, Entry, Event, Grant, Input, Refusal, Seq, Session, Time,
+    AgentId, Ask, AskTo, Effect, Entry, Event, Grant, Input, Ready, Refusal, Seq, Session, Time,
     Unfoldable, VERSION, View, deadline, owed, step, view,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -263,9 +263,15 @@ impl Driver {
         let live = self.session.agents().iter().filter(|agent| agent.is_prepared());
         for id in live.map(locum_kernel::Agent::id) {
             if let Some(kit) = self.session.kit(id).filter(|kit| !kit.servers.is_empty()) {
-                let again = hands.tools.prepare(id, kit.clone());
-                // Who needs it waits for it, and says what is wrong if it does not come.
-                self.revived.spawn(async move { drop(again.await) });
+                let (again, handle) = (hands.tools.prepare(id, kit.clone()), self.handle());
+                self.revived.spawn(async move {
+                    // Who needs one waits for it, and says what is wrong if it does not come.
+                    let Ok(Ready { tools, .. }) = again.await else { return };
+                    let beside = tools.iter().map(|tool| tool.name.clone()).collect();
+                    // A session that was closed needs no tools.
+                    let _closed =
+                        handle.post(Input::Retooled { tools, gone: Vec::new(), beside }).await;
+                });
             }
         }
     }

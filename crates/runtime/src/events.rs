@@ -237,6 +237,7 @@ impl Teller {
             | Event::Posted { .. }
             | Event::Preparing { .. }
             | Event::Prepared { .. }
+            | Event::Equipped { .. }
             | Event::Proved { .. }
             | Event::Disproved { .. }
             | Event::Granted { .. }
@@ -375,6 +376,7 @@ fn word(event: &Event) -> &'static str {
         Event::Held { .. } => "held back",
         Event::Preparing { .. } => "preparing",
         Event::Prepared { .. } => "prepared",
+        Event::Equipped { .. } => "equipped",
         Event::TurnBegan { .. } => "turn began",
         Event::Replied { .. } => "replied",
         Event::Retrying { .. } => "retrying",

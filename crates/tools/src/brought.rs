@@ -3,109 +3,95 @@
 //! told to the agent and is no reason to stop.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use locum_kernel::{AgentId, Errand, Kit, Output, Ready, ToolSpec};
-use locum_mcp::{ServerSpec, Transport};
+use locum_kernel::{AgentId, Errand, Kit, Output, Ready, Relay, ToolSpec};
+use locum_mcp::ServerSpec;
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::schema::{Describe, Description};
 use locum_runtime::tool::Toolbox;
-use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::{OnceCell, watch};
 
-use crate::{Place, Servers, environment};
+use crate::Place;
+use crate::servers::{Company, Servers, Whose};
 
 /// How long an agent waits for its servers: some fetch themselves first.
 const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Between a server's name and its tool's.
 const MARK: &str = "__";
 
-/// Hears of every server that is about to start for somebody.
-pub type Heard = Arc<dyn Fn(&Value) + Send + Sync>;
+/// What a server is to whoever reads definitions; here it is only passed on.
+pub trait Bring: Debug + Send + Sync {
+    /// How to start it, or why it cannot be.
+    fn spec(&self, server: &Value) -> Result<ServerSpec, String>;
 
-#[derive(Clone)]
+    /// It is about to start.
+    fn starts(&self, server: &Value);
+}
+
+#[derive(Clone, Debug)]
 pub struct Brought {
     inner: Arc<Inner>,
 }
 
+#[derive(Debug)]
 struct Inner {
     place: Place,
-    heard: Heard,
-    /// By the name its tools go by.
-    running: Mutex<BTreeMap<String, One>>,
+    bring: Box<dyn Bring>,
+    table: Mutex<Table>,
+    /// Counts those that came up.
+    came: watch::Sender<u64>,
 }
 
+#[derive(Debug, Default)]
+struct Table {
+    /// By the name its tools go by.
+    all: BTreeMap<String, One>,
+    company: Option<Company>,
+}
+
+/// Whoever comes first starts it; whoever comes meanwhile waits for that.
 #[derive(Clone, Debug)]
 struct One {
     digest: String,
-    servers: Servers,
-}
-
-impl std::fmt::Debug for Brought {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Brought").finish_non_exhaustive()
-    }
-}
-
-/// A server as a definition describes it.
-#[derive(Debug, Deserialize)]
-struct Wanted {
-    name: String,
-    how: How,
-    #[serde(default)]
-    available_tools: Vec<String>,
-    timeout_s: u64,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "type")]
-enum How {
-    Stdio {
-        command: String,
-        args: Vec<String>,
-        env: BTreeMap<String, String>,
-        env_keys: Vec<String>,
-    },
-    Http {
-        url: String,
-        headers: BTreeMap<String, String>,
-        #[serde(default)]
-        socket: Option<String>,
-    },
-    Python {
-        code: String,
-        dependencies: Vec<String>,
-    },
+    servers: Arc<OnceCell<Servers>>,
 }
 
 impl Brought {
     #[must_use]
-    pub fn new(place: &Place, heard: Heard) -> Brought {
-        let inner = Inner { place: place.clone(), heard, running: Mutex::default() };
-        Brought { inner: Arc::new(inner) }
+    pub fn new(place: &Place, bring: Box<dyn Bring>) -> Brought {
+        let (table, came) = (Mutex::default(), watch::Sender::new(0));
+        Brought { inner: Arc::new(Inner { place: place.clone(), bring, table, came }) }
+    }
+
+    /// From now on somebody is there for those that run and those that will.
+    pub fn attach(&self, company: &Company) {
+        let running = {
+            let mut table = self.inner.table();
+            table.company = Some(company.clone());
+            table.running()
+        };
+        for servers in running {
+            servers.attach(company.clone());
+        }
     }
 
     /// After a restart servers come up while their agents already go on.
-    async fn arrived(&self, tool: &str) -> Option<One> {
+    async fn arrived(&self, tool: &str) -> Option<Servers> {
+        let mut came = self.inner.came.subscribe();
         let wait = async {
             loop {
-                if let Some(one) = self.one(tool) {
-                    return one;
+                if let Some(servers) = self.inner.of(tool) {
+                    return Some(servers);
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                came.changed().await.ok()?;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.ok()
-    }
-
-    fn one(&self, tool: &str) -> Option<One> {
-        let (server, _) = tool.split_once(MARK)?;
-        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(server).cloned()
+        tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
     }
 }
 
@@ -119,7 +105,7 @@ impl Toolbox for Brought {
         let this = self.clone();
         Box::pin(async move {
             match this.arrived(&errand.tool).await {
-                Some(one) => one.servers.run(errand, live).await,
+                Some(servers) => servers.run(errand, live).await,
                 None => Output::error(format!("the server of {} is not running", errand.tool)),
             }
         })
@@ -131,6 +117,14 @@ impl Toolbox for Brought {
         tool.contains(MARK)
     }
 
+    /// Questions are numbered by each for itself; whose call it is tells them apart.
+    fn answered(&self, relay: &Relay) {
+        let running = self.inner.table().running();
+        for servers in running {
+            servers.answered(relay);
+        }
+    }
+
     fn prepare(&self, _agent: AgentId, kit: Kit) -> Task<Result<Ready, String>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
@@ -138,7 +132,7 @@ impl Toolbox for Brought {
             let mut told = String::new();
             for server in &kit.servers {
                 match inner.start(server).await {
-                    Ok(tools) => ready.tools.extend(tools),
+                    Ok(servers) => ready.tools.extend(servers.specs()),
                     Err(why) => {
                         let _ = writeln!(told, "{why}");
                     }
@@ -152,115 +146,70 @@ impl Toolbox for Brought {
 
 impl Describe for Brought {
     fn describe(&self, tool: &str) -> Option<Description> {
-        let one = self.one(tool)?;
-        let found = one.servers.tools().into_iter().find(|it| it.full_name == tool)?;
+        let servers = self.inner.of(tool)?;
+        let found = servers.tools().into_iter().find(|it| it.full_name == tool)?;
         Some(Description { about: found.description, schema: found.input_schema })
     }
 }
 
 impl Inner {
-    /// The tools of one server, or why there are none.
-    async fn start(&self, server: &Value) -> Result<Vec<ToolSpec>, String> {
-        let wanted = Wanted::deserialize(server).map_err(|error| error.to_string())?;
-        let missing =
-            |why: &str| format!("The tools of the server {} are missing: {why}.", wanted.name);
-        let mut spec = wanted.spec().map_err(|why| missing(&why))?;
-        let digest = spec.digest();
-        spec.name = self.free_name(&spec.name, &digest);
-        if let Some(tools) = self.known(&spec.name) {
-            return Ok(tools);
-        }
-        (self.heard)(server);
-        let name = spec.name.clone();
-        let (servers, trouble) = Servers::probe(vec![spec], &self.place, PATIENCE).await;
-        if let Some(trouble) = trouble.first() {
-            return Err(missing(&trouble.why));
-        }
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have been quicker; theirs is as good.
-        let one = running.entry(name.clone()).or_insert(One { digest, servers });
-        Ok(tools(&one.servers, &name))
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, name: &str) -> Option<Vec<ToolSpec>> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(name).map(|one| tools(&one.servers, name))
+    /// Who has a tool of this name.
+    fn of(&self, tool: &str) -> Option<Servers> {
+        let (server, _) = tool.split_once(MARK)?;
+        self.table().all.get(server)?.servers.get().cloned()
+    }
+
+    /// One server as it runs, or why it does not.
+    async fn start(&self, server: &Value) -> Result<Servers, String> {
+        let name = server.get("name").and_then(Value::as_str).unwrap_or_default();
+        let missing = |why: &str| format!("The tools of the server {name} are missing: {why}.");
+        let mut spec = self.bring.spec(server).map_err(|why| missing(&why))?;
+        let digest = spec.digest();
+        let (name, one) = self.table().place(&spec.name, digest);
+        spec.name = name;
+        let begin = async {
+            self.bring.starts(server);
+            let (servers, trouble) =
+                Servers::probe_for(vec![spec], &self.place, PATIENCE, Whose::Brought).await;
+            match trouble.first() {
+                None => Ok(servers),
+                Some(trouble) => Err(missing(&trouble.why)),
+            }
+        };
+        let mut is_new = false;
+        let servers = one.servers.get_or_try_init(|| async {
+            let servers = begin.await?;
+            is_new = true;
+            Ok::<Servers, String>(servers)
+        });
+        let servers = servers.await?.clone();
+        if is_new {
+            let company = self.table().company.clone();
+            if let Some(company) = company {
+                servers.attach(company);
+            }
+            self.came.send_modify(|count| *count += 1);
+        }
+        Ok(servers)
+    }
+}
+
+impl Table {
+    fn running(&self) -> Vec<Servers> {
+        self.all.values().filter_map(|one| one.servers.get().cloned()).collect()
     }
 
     /// Two servers of one name that are not the same have tools of different names.
-    fn free_name(&self, wanted: &str, digest: &str) -> String {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |name: &String| running.get(name).is_none_or(|one| one.digest == digest);
+    fn place(&mut self, wanted: &str, digest: String) -> (String, One) {
+        let fits = |name: &String| self.all.get(name).is_none_or(|one| one.digest == digest);
         let numbered = (2..).map(|number| format!("{wanted}-{number}"));
         let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-        names.find(fits).unwrap_or_default()
+        let name = names.find(fits).unwrap_or_default();
+        let new = || One { digest, servers: Arc::default() };
+        (name.clone(), self.all.entry(name).or_insert_with(new).clone())
     }
-}
-
-/// What beside tools a server has is not offered: it would be everybody's.
-fn tools(servers: &Servers, name: &str) -> Vec<ToolSpec> {
-    let own = format!("{name}{MARK}");
-    servers.specs().into_iter().filter(|spec| spec.name.starts_with(&own)).collect()
-}
-
-impl Wanted {
-    fn spec(&self) -> Result<ServerSpec, String> {
-        let transport = match &self.how {
-            How::Stdio { command, args, env, env_keys } => Transport::Stdio {
-                command: command.clone(),
-                args: args.clone(),
-                env: with_keys(env, env_keys)?,
-                cwd: None,
-            },
-            How::Http { socket: Some(_), .. } => {
-                return Err("it is reached through a Unix socket, which is not done here".into());
-            }
-            How::Http { url, headers, socket: None } => {
-                Transport::Http { url: url.clone(), headers: filled(headers) }
-            }
-            How::Python { code, dependencies } => python(code, dependencies),
-        };
-        let allowed = Some(self.available_tools.clone()).filter(|list| !list.is_empty());
-        Ok(ServerSpec {
-            timeout: Duration::from_secs(self.timeout_s),
-            allowed_tools: allowed,
-            ..ServerSpec::new(self.name.clone(), transport)
-        })
-    }
-}
-
-/// What the definition sets, and what it only names, from where the person keeps it.
-fn with_keys(
-    set: &BTreeMap<String, String>,
-    keys: &[String],
-) -> Result<BTreeMap<String, String>, String> {
-    let environment = environment();
-    let mut all = set.clone();
-    for key in keys {
-        let value = environment.get(key).ok_or_else(|| format!("{key} is not set"))?;
-        all.insert(key.clone(), value.clone());
-    }
-    Ok(all)
-}
-
-/// `${NAME}` in a header is where a token goes.
-fn filled(headers: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let environment = environment();
-    let fill = |value: &String| {
-        let mut text = value.clone();
-        for (name, known) in &environment {
-            text = text.replace(&format!("${{{name}}}"), known);
-        }
-        text
-    };
-    headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect()
-}
-
-/// A script runs in an interpreter of its own, with what it depends on.
-fn python(code: &str, dependencies: &[String]) -> Transport {
-    let with = |name: &str| ["--with".to_owned(), name.to_owned()];
-    let needed = dependencies.iter().map(String::as_str);
-    let mut args: Vec<String> = std::iter::once("mcp").chain(needed).flat_map(with).collect();
-    args.extend(["python", "-c", code].map(str::to_owned));
-    Transport::Stdio { command: "uvx".into(), args, env: BTreeMap::new(), cwd: None }
 }

@@ -21,14 +21,14 @@ mod shelf;
 mod site;
 mod web;
 
-pub use brought::{Brought, Heard};
+pub use brought::{Bring, Brought};
 pub use copies::{Copies, Kept, kept};
 pub use exec::{Exec, KEEP};
 pub use files::Files;
 pub use past::{Act, Past, Row, State, Verdict, What, cut_commands, undo};
 pub use place::{Place, environment};
 pub use recall::Recall;
-pub use servers::{Sampled, Sampler, Servers, Trouble};
+pub use servers::{Company, Sampled, Sampler, Servers, Trouble};
 pub use shelf::Shelf;
 pub use web::Web;
 

@@ -16,7 +16,7 @@ mod wonder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use locum_kernel::{Class, Errand, Output, Relay, ToolSpec};
@@ -39,6 +39,8 @@ pub use sample::{Sampled, Sampler};
 /// How long a run waits for servers it knows nothing of before it begins without them. Their
 /// tools appear when they come.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a result waits until the session knows of tools that its call has changed.
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The servers of one session and what they can do. Cloning shares.
 #[derive(Clone, Debug)]
@@ -58,12 +60,38 @@ struct Inner {
     specs: RwLock<Vec<ToolSpec>>,
     /// Names that are somebody else's.
     taken: RwLock<BTreeSet<String>>,
+    /// Who is told, once somebody is there; one change after another.
+    session: OnceLock<Handle>,
+    telling: tokio::sync::Mutex<()>,
     wonders: Wonders,
     /// Who answers what servers want to ask a model.
     sampler: RwLock<Option<Arc<dyn Sampler>>>,
     cache: Cache,
     place: Place,
     shelf: Shelf,
+    whose: Whose,
+    /// Every tool a server that was brought has had: by them it is known who has it.
+    ever: Mutex<BTreeSet<String>>,
+}
+
+/// Who may use the tools of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Everybodys,
+    /// Brought for some agents; what it has beside tools is not offered.
+    Brought,
+}
+
+/// Who is there for servers while a session is driven.
+#[derive(Clone, Debug)]
+pub struct Company {
+    /// Hears of tools that change and of what servers want from people.
+    pub session: Handle,
+    pub people: Attendance,
+    /// Answers what servers want to ask a model. Each time a person agrees first.
+    pub model: Arc<dyn Sampler>,
+    /// The names of all tools that are not theirs.
+    pub taken: BTreeSet<String>,
 }
 
 /// A server that is not there, and why.
@@ -79,7 +107,7 @@ impl Servers {
     /// With what is remembered of them; whoever is not known is started, all at once, and waited
     /// for until it has said what it has, or for no longer than two seconds.
     pub async fn start(specs: Vec<ServerSpec>, place: &Place) -> (Servers, Vec<Trouble>) {
-        let servers = Servers::new(specs, place, Remember::Everything);
+        let servers = Servers::new(specs, place, Remember::Everything, Whose::Everybodys);
         let trouble = servers.list(PATIENCE).await;
         (servers, trouble)
     }
@@ -90,7 +118,16 @@ impl Servers {
         place: &Place,
         patience: Duration,
     ) -> (Servers, Vec<Trouble>) {
-        let servers = Servers::new(specs, place, Remember::Nothing);
+        Servers::probe_for(specs, place, patience, Whose::Everybodys).await
+    }
+
+    pub(crate) async fn probe_for(
+        specs: Vec<ServerSpec>,
+        place: &Place,
+        patience: Duration,
+        whose: Whose,
+    ) -> (Servers, Vec<Trouble>) {
+        let servers = Servers::new(specs, place, Remember::Nothing, whose);
         let trouble = servers.list(patience).await;
         (servers, trouble)
     }
@@ -98,10 +135,10 @@ impl Servers {
     /// Without anything started.
     #[must_use]
     pub fn unstarted(specs: Vec<ServerSpec>, place: &Place) -> Servers {
-        Servers::new(specs, place, Remember::Nothing)
+        Servers::new(specs, place, Remember::Nothing, Whose::Everybodys)
     }
 
-    fn new(specs: Vec<ServerSpec>, place: &Place, remember: Remember) -> Servers {
+    fn new(specs: Vec<ServerSpec>, place: &Place, remember: Remember, whose: Whose) -> Servers {
         let settings = Settings {
             client_name: "locum".into(),
             client_version: env!("CARGO_PKG_VERSION").into(),
@@ -129,11 +166,15 @@ impl Servers {
             tools: RwLock::default(),
             specs: RwLock::default(),
             taken: RwLock::default(),
+            session: OnceLock::new(),
+            telling: tokio::sync::Mutex::default(),
             wonders: Wonders::default(),
             sampler: RwLock::default(),
             cache,
             place: place.clone(),
             shelf: Shelf::new(&place.data),
+            whose,
+            ever: Mutex::default(),
         };
         Servers { inner: Arc::new(inner), pump: Arc::default() }
     }
@@ -155,21 +196,19 @@ impl Servers {
         missing.into_iter().map(trouble).collect()
     }
 
-    /// From now on the session hears of tools that change and, if somebody is there, of what
-    /// servers want from people. `taken` are the names of all other tools.
-    pub fn attach(&self, handle: Handle, attendance: Attendance, taken: &[ToolSpec]) {
-        let names = taken.iter().map(|spec| spec.name.clone());
-        let own = self.inner.specs();
-        let names = names.filter(|name| !own.iter().any(|spec| spec.name == *name)).collect();
-        *self.inner.taken.write().unwrap_or_else(PoisonError::into_inner) = names;
-        self.inner.all.attend(attendance);
+    /// From now on somebody is there; the first who comes is heard.
+    pub fn attach(&self, company: Company) {
+        let Company { session, people, model, mut taken } = company;
+        for own in self.inner.specs() {
+            taken.remove(&own.name);
+        }
+        *self.inner.taken.write().unwrap_or_else(PoisonError::into_inner) = taken;
+        *self.inner.sampler.write().unwrap_or_else(PoisonError::into_inner) = Some(model);
+        self.inner.all.attend(people);
         let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
-        pump.spawn(pump::run(Arc::clone(&self.inner), handle));
-    }
-
-    /// Who answers what servers want to ask a model. Each time a person agrees first.
-    pub fn set_sampler(&self, sampler: Arc<dyn Sampler>) {
-        *self.inner.sampler.write().unwrap_or_else(PoisonError::into_inner) = Some(sampler);
+        if self.inner.session.set(session.clone()).is_ok() {
+            pump.spawn(pump::run(Arc::clone(&self.inner), session));
+        }
     }
 
     /// All tools as the session was last told.
@@ -280,6 +319,16 @@ impl Inner {
         }
     }
 
+    /// Every tool that somebody may have been given, if they are not everybody's.
+    fn beside(&self, now: &[ToolSpec]) -> Vec<String> {
+        if self.whose == Whose::Everybodys {
+            return Vec::new();
+        }
+        let mut ever = self.ever.lock().unwrap_or_else(PoisonError::into_inner);
+        ever.extend(now.iter().map(|spec| spec.name.clone()));
+        ever.iter().cloned().collect()
+    }
+
     /// Takes over what servers have now, and says what of it is new and what is gone.
     fn renew(&self) -> (Vec<ToolSpec>, Vec<String>) {
         let taken = self.taken.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -289,9 +338,13 @@ impl Inner {
         let spec = |tool: &ToolInfo| ToolSpec {
             idempotent: false,
             identity: Some(tool.digest.clone()),
+            brought: self.whose == Whose::Brought,
             ..ToolSpec::new(&tool.full_name, Class::Exec, None)
         };
-        let offers = offer::specs(&self.known());
+        let offers = match self.whose {
+            Whose::Everybodys => offer::specs(&self.known()),
+            Whose::Brought => Vec::new(),
+        };
         let offers = offers.into_iter().filter(|spec| !taken.contains(&spec.name));
         let specs: Vec<ToolSpec> = tools.values().map(spec).chain(offers).collect();
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools;
@@ -324,6 +377,12 @@ impl Inner {
         let beside = Beside::begin(Arc::clone(self), live.key(), &tool.server, call);
         let called = self.all.call(&errand.tool, errand.arguments, told).await;
         let over = beside.end();
+        // What a call has changed is there when its result is.
+        if self.all.caught_up(&tool.server, CATCH_UP).await
+            && let Some(session) = self.session.get()
+        {
+            pump::changed(self, session, Some(&tool.server)).await;
+        }
         let mut output = match called {
             Ok(called) => self.shown(called).await,
             Err(error) => Output::error(error.to_string()),

@@ -156,11 +156,15 @@ pub(super) fn prepare(session: &mut Session, id: AgentId) {
 pub(super) fn prepared(session: &mut Session, id: AgentId, tools: &[String]) {
     disown(session, id);
     enter(session, id, Phase::Resting);
-    let agent = &mut session[id];
-    agent.prepared = true;
+    session[id].prepared = true;
+    equip(session, id, tools);
+}
+
+pub(super) fn equip(session: &mut Session, id: AgentId, tools: &[String]) {
     if tools.is_empty() {
         return;
     }
+    let agent = &mut session[id];
     Arc::make_mut(&mut agent.brought).extend(tools.iter().cloned());
     for rights in [&mut agent.uses, &mut agent.ceiling] {
         if let Some(named) = &mut rights.tools {

@@ -205,14 +205,7 @@ impl Step<'_> {
     /// it may hand on, and none is taken for a tool that everybody has.
     fn equip(&mut self, id: AgentId, tools: Vec<ToolSpec>) -> Vec<String> {
         let known = &self.session.world.tools;
-        let above = self.session[id].parent().map(|parent| &self.session[parent].ceiling);
-        let fit = |tool: &ToolSpec| {
-            let free = Tool::named(&tool.name).is_none()
-                && known.get(&tool.name).is_none_or(|known| known.brought);
-            let own = &self.session[id].ceiling.classes;
-            let handed = above.is_none_or(|ceiling| ceiling.allow(&tool.name, tool.class));
-            free && handed && own.contains(&tool.class)
-        };
+        let fit = |tool: &ToolSpec| self.is_free(tool) && self.may_have(id, tool);
         let tools: Vec<ToolSpec> = tools.into_iter().filter(fit).collect();
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
         let differs = |tool: &ToolSpec| known.get(&tool.name) != Some(tool);
@@ -222,6 +215,18 @@ impl Step<'_> {
             self.emit(Event::Configured { changes });
         }
         names
+    }
+
+    /// Nobody else's tool has the name of what is brought.
+    pub(super) fn is_free(&self, tool: &ToolSpec) -> bool {
+        let known = self.session.world.tools.get(&tool.name);
+        Tool::named(&tool.name).is_none() && known.is_none_or(|known| known.brought)
+    }
+
+    pub(super) fn may_have(&self, id: AgentId, tool: &ToolSpec) -> bool {
+        let above = self.session[id].parent().map(|parent| &self.session[parent].ceiling);
+        let handed = above.is_none_or(|ceiling| ceiling.allow(&tool.name, tool.class));
+        handed && self.session[id].ceiling.classes.contains(&tool.class)
     }
 
     pub(super) fn delivered(&mut self, key: Key, error: Option<String>) -> Result<(), Refusal> {

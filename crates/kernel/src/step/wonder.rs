@@ -101,9 +101,11 @@ impl Step<'_> {
     }
 
     /// What was approved under other words is asked again under the new ones.
-    pub(super) fn retooled(&mut self, tools: Vec<ToolSpec>, gone: Vec<String>) {
+    pub(super) fn retooled(&mut self, tools: Vec<ToolSpec>, gone: Vec<String>, beside: &[String]) {
         let known = &self.session.world.tools;
-        let is_new = |tool: &ToolSpec| known.get(&tool.name) != Some(tool);
+        let is_new = |tool: &ToolSpec| {
+            known.get(&tool.name) != Some(tool) && (!tool.brought || self.is_free(tool))
+        };
         let tools: Vec<ToolSpec> = tools.into_iter().filter(is_new).collect();
         let is_disguised = |tool: &&ToolSpec| {
             known.get(&tool.name).is_some_and(|before| before.identity != tool.identity)
@@ -112,13 +114,33 @@ impl Step<'_> {
             tools.iter().filter(is_disguised).map(|tool| tool.name.clone()).collect();
         let gone = gone.into_iter().filter(|name| known.contains_key(name));
         let gone: Vec<Change> = gone.map(Change::ToolGone).collect();
-        let changes: Vec<Change> = tools.into_iter().map(Change::Tool).chain(gone).collect();
+        let known = tools.iter().cloned().map(Change::Tool);
+        let changes: Vec<Change> = known.chain(gone).collect();
         if changes.is_empty() {
             return;
         }
         self.emit(Event::Configured { changes });
+        self.share(&tools, beside);
         self.approve_again(&disguises);
         self.ask_again();
+    }
+
+    /// Whoever has one tool of a server that was brought gets what it has besides. In the order
+    /// of birth: nobody gets what whoever is above it may not hand on.
+    fn share(&mut self, tools: &[ToolSpec], beside: &[String]) {
+        let brought: Vec<&ToolSpec> = tools.iter().filter(|tool| tool.brought).collect();
+        for id in self.session.live_subtree(AgentId::MAIN) {
+            let has = &self.session[id].brought;
+            if !beside.iter().any(|name| has.contains(name)) {
+                continue;
+            }
+            let fit = |tool: &&&ToolSpec| !has.contains(&tool.name) && self.may_have(id, tool);
+            let tools: Vec<String> =
+                brought.iter().filter(fit).map(|tool| tool.name.clone()).collect();
+            if !tools.is_empty() {
+                self.emit(Event::Equipped { agent: id, tools });
+            }
+        }
     }
 
     fn approve_again(&mut self, changed: &[String]) {

@@ -70,6 +70,7 @@ words! { EVENTS, event(Event):
     Event::Held { .. } => "held",
     Event::Preparing { .. } => "preparing",
     Event::Prepared { .. } => "prepared",
+    Event::Equipped { .. } => "equipped",
     Event::Proved { .. } => "proved",
     Event::Disproved { .. } => "disproved",
     Event::TurnBegan(_) => "turn_began",

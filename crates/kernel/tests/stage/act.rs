@@ -181,16 +181,20 @@ impl Stage {
     }
 
     /// `exec "says this"`, `gone exec`: what a tool says of itself, or that it is gone.
+    /// `s__b "says this" beside s__a` is of a server that was brought.
     fn retool(&mut self, rest: &str) -> Result<Outcome, String> {
         let (name, rest) = word(rest);
         if name == "gone" {
-            let (tools, gone) = (Vec::new(), vec![rest.to_owned()]);
-            return Ok(self.input(Input::Retooled { tools, gone }));
+            let (tools, gone, beside) = (Vec::new(), vec![rest.to_owned()], Vec::new());
+            return Ok(self.input(Input::Retooled { tools, gone, beside }));
         }
+        let (rest, beside) = rest.split_once(" beside ").unwrap_or((rest, ""));
+        let beside: Vec<String> = beside.split_whitespace().map(str::to_owned).collect();
         let known = self.session.tool(name).cloned();
         let tool = known.unwrap_or_else(|| ToolSpec::new(name, Class::Exec, None));
-        let tools = vec![ToolSpec { identity: Some(text(rest)?), ..tool }];
-        Ok(self.input(Input::Retooled { tools, gone: Vec::new() }))
+        let brought = tool.brought || !beside.is_empty();
+        let tools = vec![ToolSpec { identity: Some(text(rest)?), brought, ..tool }];
+        Ok(self.input(Input::Retooled { tools, gone: Vec::new(), beside }))
     }
 
     fn queue_act(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {

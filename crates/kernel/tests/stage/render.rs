@@ -271,6 +271,9 @@ impl Stage {
             Event::Prepared { agent, tools } => {
                 format!("{} is prepared with {}", name(agent), tools.join(", "))
             }
+            Event::Equipped { agent, tools } => {
+                format!("{} has {} too", name(agent), tools.join(", "))
+            }
             Event::Proved { agent } => format!("{} passed its checks", name(agent)),
             Event::Disproved { agent, why, for_good } => {
                 let end = if *for_good { ", for good" } else { "" };

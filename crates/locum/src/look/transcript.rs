@@ -167,6 +167,7 @@ fn turn(event: &Event) -> Option<(&'static str, String, String)> {
         | Event::Held { .. }
         | Event::Preparing { .. }
         | Event::Prepared { .. }
+        | Event::Equipped { .. }
         | Event::Proved { .. }
         | Event::Disproved { .. }
         | Event::TurnBegan(_)

@@ -69,13 +69,15 @@ pub(super) async fn run(inner: Arc<Inner>, handle: Handle) {
     }
 }
 
-async fn changed(inner: &Inner, handle: &Handle, server: Option<&str>) {
+pub(super) async fn changed(inner: &Inner, handle: &Handle, server: Option<&str>) {
     if let Some(server) = server {
         inner.keep(server);
     }
+    let _until_it_is_safe = inner.telling.lock().await;
+    let beside = inner.beside(&inner.specs());
     let (tools, gone) = inner.renew();
     if !tools.is_empty() || !gone.is_empty() {
         // A session that was closed needs no tools.
-        let _closed = handle.post(Input::Retooled { tools, gone }).await;
+        let _closed = handle.post(Input::Retooled { tools, gone, beside }).await;
     }
 }
