@@ -8,12 +8,13 @@
 
 pub(crate) mod unkept;
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use locum_kernel::{Digest, Grant, Rule, Session, ToolSpec};
 use locum_runtime::rules;
+use locum_tools::own;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaint;
@@ -221,41 +222,13 @@ fn change(
 ) -> Result<(), Complaint> {
     let folder = data.join(FOLDER);
     let failed = |error: io::Error| Complaint::unkept(&folder, &error);
-    make_folder(&folder).map_err(failed)?;
-    let lock = private().open(folder.join("lock")).map_err(failed)?;
-    lock.lock().map_err(failed)?;
+    let _lock = own::lock(&folder.join("lock")).map_err(failed)?;
     let mut kept = read(data, workspace)?;
     edit(&mut kept.rows);
     let rules = kept.rows.into_iter().map(|(_, row)| row).collect();
     let page = Page { workspace: workspace.display().to_string(), rules };
     let text = toml::to_string(&page).map_err(|error| failed(io::Error::other(error)))?;
-    replace(&folder, &kept.file, &format!("{HEAD}{text}")).map_err(failed)
-}
-
-fn replace(folder: &Path, file: &Path, text: &str) -> io::Result<()> {
-    let draft = file.with_extension("draft");
-    let mut opened = private().truncate(true).open(&draft)?;
-    opened.write_all(text.as_bytes())?;
-    opened.sync_all()?;
-    fs::rename(&draft, file)?;
-    File::open(folder)?.sync_all()
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Nobody else's business, from the start.
-fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    own::replace(&kept.file, format!("{HEAD}{text}").as_bytes()).map_err(failed)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use locum_runtime::tool::Toolbox;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::Place;
+use crate::{Place, own};
 
 /// Branches of one agent that are tried, if somebody has kept earlier ones.
 const BRANCHES_MAX: u32 = 100;
@@ -273,11 +273,7 @@ fn add(workspace: &Path, top: &Path, branch: &str, base: &str) -> Result<String,
 }
 
 fn write(record: &Path, made: &Made) -> io::Result<()> {
-    let draft = record.with_extension(format!("{}", process::id()));
-    let mut file = File::create(&draft)?;
-    file.write_all(&serde_json::to_vec(made)?)?;
-    file.sync_all()?;
-    fs::rename(&draft, record)
+    own::replace(record, &serde_json::to_vec(made)?)
 }
 
 /// Takes a copy away in which nothing was done, and tells of any other.

@@ -11,6 +11,7 @@ mod brought;
 mod copies;
 mod exec;
 mod files;
+pub mod own;
 mod passthrough;
 mod past;
 mod place;

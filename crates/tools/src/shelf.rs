@@ -2,13 +2,15 @@
 //! request to a model takes the bytes from here.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use locum_kernel::Picture;
 use locum_runtime::wire::Album;
 use sha2::{Digest as _, Sha256};
+
+use crate::own;
 
 const PREFIX: &str = "picture:";
 
@@ -31,14 +33,8 @@ impl Shelf {
         }
         let place = self.folder.join(&name);
         if !place.exists() {
-            fs::create_dir_all(&self.folder)?;
             // Whoever comes second puts the same bytes in the same place.
-            let draft = self.folder.join(format!("{name}.{}", std::process::id()));
-            let mut file = File::create(&draft)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&draft, &place)?;
-            File::open(&self.folder)?.sync_all()?;
+            own::replace(&place, bytes)?;
         }
         let handle = format!("{PREFIX}{name}");
         Ok(Picture { handle, media_type: media_type.to_owned() })

@@ -2,15 +2,13 @@
 //! file in the data folder, which agents can neither read nor write; it is replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use std::{process, thread};
 
 use locum_definitions::{Refused, read_text};
 use locum_kernel::Digest;
 use locum_runtime::clock::{Clock as _, System, rfc3339};
+use locum_tools::own;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaint;
@@ -19,9 +17,6 @@ const NAME: &str = "trust.json";
 const VERSION: u32 = 1;
 /// Some ten thousand folders.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Somebody else writes for a few milliseconds.
-const TRIES: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Store {
@@ -99,11 +94,11 @@ impl Store {
     ) -> Result<T, Complaint> {
         let file = data.join(NAME);
         let failed = |error: io::Error| unusable(&file, &error.to_string());
-        let _lock = lock(&data.join("trust.lock")).map_err(failed)?;
+        let _lock = own::lock(&data.join("trust.lock")).map_err(failed)?;
         let mut store = Store::read(data)?;
         let changed = change(&mut store);
         let text = serde_json::to_string_pretty(&store).map_err(io::Error::from);
-        text.and_then(|text| replace(&file, &text)).map_err(failed)?;
+        text.and_then(|text| own::replace(&file, text.as_bytes())).map_err(failed)?;
         Ok(changed)
     }
 
@@ -149,47 +144,4 @@ fn unusable(file: &Path, cause: &str) -> Complaint {
         next: format!("mend or remove {}, then locum trust", file.display()),
         exit: crate::complaint::DATA,
     }
-}
-
-/// Held until dropped.
-fn lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    let file = private(&mut options).open(path)?;
-    for _ in 0..TRIES {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) => thread::sleep(PAUSE),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::WouldBlock, "another program holds trust.lock"))
-}
-
-/// There is the old text or the new one, and nobody else can read it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let draft = path.with_extension(format!("json-{}", process::id()));
-    let written = write_draft(&draft, text).and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        // Nobody would ever look for it.
-        let _ = fs::remove_file(&draft);
-    }
-    written?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-fn write_draft(draft: &Path, text: &str) -> io::Result<()> {
-    // One that a killed program of the same number left, or a link somebody put there.
-    let _ = fs::remove_file(draft);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    let mut file = private(&mut options).open(draft)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }

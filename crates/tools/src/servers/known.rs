@@ -4,10 +4,12 @@
 //! file. It is only ever a hint: what is called is compared with what was approved.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use locum_mcp::{Known, ServerSpec};
+
+use crate::own;
 
 /// A thousand tools at their longest would be more; then the server is simply asked.
 const FILE_BYTES: u64 = 16 << 20;
@@ -35,17 +37,7 @@ impl Cache {
         known.tools.iter().all(|tool| tool.server == spec.name).then_some(known)
     }
 
-    /// Whole or not at all.
     pub(super) fn write(&self, digest: &str, known: &Known) -> io::Result<()> {
-        fs::create_dir_all(&self.0)?;
-        let draft = self.0.join(format!("{digest}.{}", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&draft)?;
-        file.write_all(&serde_json::to_vec(known)?)?;
-        drop(file);
-        fs::rename(&draft, self.file(digest))
+        own::replace(&self.file(digest), &serde_json::to_vec(known)?)
     }
 }
