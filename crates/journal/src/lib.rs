@@ -20,7 +20,7 @@ use locum_kernel::{Entry, Seq};
 pub use error::Error;
 pub use lock::Holder;
 pub use memory::Memory;
-pub use sqlite::{Onlooker, Sqlite};
+pub use sqlite::{Kept, Onlooker, Sqlite};
 pub use ticket::{Done, Ticket};
 
 /// What was kept, for whoever only wants to read it.
@@ -69,6 +69,12 @@ pub trait Journal: Records {
 
     /// Forgets a session, its snapshots, and that it was there. An unknown one is no error.
     fn delete(&self, session: &str) -> Result<(), Error>;
+
+    /// There was no room left but what was kept back for this: what has happened can still be
+    /// written down, and nothing new should be begun.
+    fn is_low(&self) -> bool {
+        false
+    }
 }
 
 /// How much a caller is in a hurry.

@@ -16,8 +16,8 @@
 //!   pages above all entries): then those below it, or the whole file, are refused, with a copy.
 //! - **Nothing is made anew in place of something lost.**
 //!
-//! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `keep`, and `look`
-//! for those who only read.
+//! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `reserve`, `keep`,
+//! and `look` for those who only read.
 
 mod catalogue;
 mod fence;
@@ -25,13 +25,14 @@ mod job;
 mod keep;
 mod look;
 mod read;
+mod reserve;
 mod tables;
 mod writer;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -48,6 +49,7 @@ use fence::Fence;
 use job::{Job, Work};
 use keep::{beside, keep};
 pub use look::Onlooker;
+pub use reserve::Kept;
 use tables::{Access, Trouble, VERSION};
 use writer::Writer;
 
@@ -69,6 +71,8 @@ struct Shared {
     catalogue: Mutex<Catalogue>,
     /// Jobs sent to the thread and not done.
     queued: AtomicUsize,
+    /// The reserve had to be used.
+    low: AtomicBool,
 }
 
 impl Shared {
@@ -109,11 +113,12 @@ impl Sqlite {
         let reader = reader.map_or_else(|| tables::connect(path, Access::Look), Ok);
         let reader = reader.map_err(|error| broken(path, Trouble::Sql(error)))?;
         let (catalogue, queued) = (Mutex::new(catalogue), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { path: path.to_owned(), catalogue, queued });
+        let low = AtomicBool::new(false);
+        let shared = Arc::new(Shared { path: path.to_owned(), catalogue, queued, low });
         let (jobs, inbox) = channel();
-        let (stopped, company) = (false, 1);
+        let (stopped, company, reserve) = (false, 1, None);
         let own = Arc::clone(&shared);
-        let writer = Writer { shared: own, connection, marks, fence, stopped, company };
+        let writer = Writer { shared: own, connection, marks, fence, stopped, company, reserve };
         let writer = Arc::new(Mutex::new(writer));
         let (ours, theirs) = (Arc::clone(&writer), Arc::clone(&shared));
         let thread = thread::Builder::new().name("journal".into());
@@ -234,7 +239,13 @@ impl Records for Sqlite {
     fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
         let rows = self.of(session, |reader, known| read::tail(reader, known, after))?;
         let rows = rows.unwrap_or_default().into_iter();
-        rows.map(|(seq, json)| parse(&self.shared.path, session, seq, &json)).collect()
+        let entries = rows.map(|(seq, json)| parse(&self.shared.path, session, seq, &json));
+        let entries: Result<_, Error> = entries.collect();
+        entries.inspect_err(|error| {
+            if let Error::Damaged { why, .. } = error {
+                self.spoil(session, why.clone());
+            }
+        })
     }
 
     fn newest_snapshot(&self, session: &str) -> Result<Option<Snapshot>, Error> {
@@ -267,6 +278,10 @@ impl Journal for Sqlite {
 
     fn delete(&self, session: &str) -> Result<(), Error> {
         self.ask(session, Work::Delete)
+    }
+
+    fn is_low(&self) -> bool {
+        self.uses_reserve()
     }
 }
 

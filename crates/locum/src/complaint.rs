@@ -285,8 +285,8 @@ impl Complaint {
             ),
             Failed::Damaged { session, .. } => (
                 "E113",
-                format!("Session {session} is damaged."),
-                "locum run \"text\" in a new session; the old one was not changed".to_owned(),
+                format!("Session {session} is damaged; nothing of it was changed."),
+                set_aside(session),
             ),
             Failed::Corrupt { .. } | Failed::Broken { .. } | Failed::Lost { .. } => (
                 "E113",
@@ -296,7 +296,7 @@ impl Complaint {
             Failed::Full { session, .. } => (
                 "E114",
                 "The disk is full; everything accepted before is safe.".to_owned(),
-                format!("make room, then locum run --resume {session}"),
+                room_then(session),
             ),
             Failed::Open { .. }
             | Failed::File { .. }
@@ -320,6 +320,17 @@ impl Complaint {
             what: format!("Session {session} did not take it."),
             cause: why,
             next: format!("locum agents -s {session}"),
+            exit: USAGE,
+        }
+    }
+
+    /// There is no reason to set it aside.
+    pub(crate) fn not_aside(session: &str, why: &str) -> Complaint {
+        Complaint {
+            code: "E104",
+            what: format!("Session {session} was not set aside."),
+            cause: why.to_owned(),
+            next: "locum sessions".into(),
             exit: USAGE,
         }
     }
@@ -451,8 +462,28 @@ impl Complaint {
                 exit: DATA,
             },
             driver::Error::Refused { session, why } => Complaint::refused(session, why.to_string()),
+            driver::Error::Full { session } => Complaint {
+                code: "E114",
+                what: "The disk is full; everything that had happened is safe.".into(),
+                cause: error.to_string(),
+                next: room_then(session),
+                exit: DATA,
+            },
         }
     }
+}
+
+/// The command that frees the name of a session that is damaged.
+pub(crate) fn set_aside(session: &str) -> String {
+    format!("locum sessions set-aside {}", quote(session))
+}
+
+/// A disk that was full even for opening the journal was full for no session more than another.
+fn room_then(session: &str) -> String {
+    if session.starts_with('(') {
+        return "make room, then run again".into();
+    }
+    format!("make room, then locum run --resume {}", quote(session))
 }
 
 /// What is wrong, without the ways to help that `do:` tells anyway.

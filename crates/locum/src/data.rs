@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use locum_journal::{Journal, Sqlite};
 
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, chain};
 use crate::print::note;
 
 /// The folder, there or not: the flag's, the environment's, or the platform's.
@@ -31,16 +31,41 @@ pub(crate) fn journal_file(folder: &Path) -> PathBuf {
     folder.join("journal.db")
 }
 
+/// Room that is kept back for a full disk: far more than everything that can be under way.
+pub(crate) const RESERVE_BYTES: u64 = 16 << 20;
+
 /// Opens the journal to write, which keeps everybody else from writing.
 pub(crate) fn open(folder: &Path) -> Result<impl Journal + use<>, Complaint> {
+    sqlite(folder).map(mortal)
+}
+
+/// The same for whoever begins things: when the disk is full, there is room to say how they ended.
+pub(crate) fn open_to_run(folder: &Path) -> Result<impl Journal + use<>, Complaint> {
+    let journal = sqlite(folder)?;
+    if let Err(error) = journal.keep_reserve(RESERVE_BYTES) {
+        note(&format!("note: {}", chain(&error)));
+    }
+    Ok(mortal(journal))
+}
+
+/// The same for what only this store can do.
+pub(crate) fn sqlite(folder: &Path) -> Result<Sqlite, Complaint> {
     let journal = Sqlite::open(&journal_file(folder));
     let journal = journal.map_err(|error| Complaint::journal(&error))?;
     for notice in journal.notices() {
         note(&format!("note: {notice}"));
     }
-    #[cfg(debug_assertions)]
-    let journal = crate::mortal::Mortal::new(journal);
     Ok(journal)
+}
+
+#[cfg(debug_assertions)]
+fn mortal(journal: Sqlite) -> impl Journal {
+    crate::mortal::Mortal::new(journal)
+}
+
+#[cfg(not(debug_assertions))]
+fn mortal(journal: Sqlite) -> impl Journal {
+    journal
 }
 
 fn default() -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_journal::{Error as Failed, Sqlite};
+use locum_journal::{Error as Failed, Kept, Sqlite};
 use locum_kernel::{
     AgentId, Body, Bootstrap, Failure, FailureKind, Line, Note, Purpose, Reply, Request, Seq,
     Source,
@@ -21,11 +21,13 @@ use locum_runtime::wire::greet::Silence;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, set_aside};
 use crate::config::{self, Config};
 use crate::data;
 use crate::endpoint::{Endpoint, Found};
 use crate::flags::Doctor;
+use crate::look::sessions::is_aside;
+use crate::look::text::quote;
 use crate::look::{Sight, text};
 use crate::model;
 use crate::models::without_password;
@@ -309,6 +311,7 @@ fn of_data(flag: Option<&Path>) -> Vec<Check> {
             for notice in journal.notices() {
                 checks.push(warn("journal", notice.clone(), "locum sessions"));
             }
+            checks.extend(of_room(&journal));
         }
         Err(Failed::Locked { holder, .. }) => {
             checks.push(ok("journal", format!("in use by {holder}")));
@@ -319,15 +322,35 @@ fn of_data(flag: Option<&Path>) -> Vec<Check> {
     checks
 }
 
+/// What a run has when the disk is full, to end in order.
+fn of_room(journal: &Sqlite) -> Option<Check> {
+    match journal.keep_reserve(data::RESERVE_BYTES) {
+        Ok(Kept::Room) => None,
+        Ok(Kept::Nothing) => {
+            let words = "nearly full: there is no room to keep back for when it is";
+            Some(warn("disk", words, "make room"))
+        }
+        Err(error) => Some(complaint("disk", Complaint::journal(&error))),
+    }
+}
+
 fn of_sessions(data: Option<&Path>) -> Result<Check, Complaint> {
     let all = Sight::open(data)?.all()?;
-    let damaged: Vec<&str> =
-        all.iter().filter(|it| it.session.is_err()).map(|it| it.key.as_str()).collect();
-    if damaged.is_empty() {
-        return Ok(ok("sessions", format!("{}, all whole", all.len())));
+    let damaged = all.iter().filter(|it| it.session.is_err()).map(|it| it.key.as_str());
+    let (aside, damaged): (Vec<&str>, Vec<&str>) = damaged.partition(|key| is_aside(key));
+    if let Some(first) = damaged.first() {
+        let words = format!("{} of {} damaged: {}", damaged.len(), all.len(), damaged.join(", "));
+        return Ok(fail("sessions", words, set_aside(first)));
     }
-    let words = format!("{} of {} damaged: {}", damaged.len(), all.len(), damaged.join(", "));
-    Ok(fail("sessions", words, "locum sessions, then put a backup in its place"))
+    let whole = format!("{}, all whole", all.len() - aside.len());
+    Ok(match aside.first() {
+        None => ok("sessions", whole),
+        Some(first) => {
+            let words = format!("{whole}; damaged and set aside: {}", aside.join(", "));
+            let next = format!("locum sessions rm {}, when nobody wants it", quote(first));
+            warn("sessions", words, next)
+        }
+    })
 }
 
 fn of_terminal() -> Check {

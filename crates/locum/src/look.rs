@@ -17,7 +17,7 @@ pub(crate) mod next;
 mod queue;
 mod replay;
 mod search;
-mod sessions;
+pub(crate) mod sessions;
 mod show;
 pub(crate) mod text;
 mod timeline;

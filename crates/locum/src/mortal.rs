@@ -101,6 +101,10 @@ impl<J: Journal> Journal for Mortal<J> {
     fn delete(&self, session: &str) -> Result<(), Error> {
         self.inner.delete(session)
     }
+
+    fn is_low(&self) -> bool {
+        self.inner.is_low()
+    }
 }
 
 #[cfg(test)]

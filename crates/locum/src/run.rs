@@ -11,7 +11,7 @@ use locum_journal::Journal;
 use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
-use locum_runtime::driver::{Driver, Handle, Hands, Until, World};
+use locum_runtime::driver::{self, Driver, Handle, Hands, Until, World};
 use locum_runtime::form;
 use locum_runtime::library::Library;
 use locum_runtime::line::{Body, Line, RunResult, Status};
@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::complaint::Complaint;
+use crate::complaint::{self, Complaint};
 use crate::config;
 use crate::data;
 use crate::demo;
@@ -101,7 +101,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let clock = rehearsal::clock();
     let settings = Arc::new(settings(flags, places)?);
     let folder = data::folder(places.data)?;
-    let journal: Arc<dyn Journal> = Arc::new(data::open(&folder)?);
+    let journal: Arc<dyn Journal> = Arc::new(data::open_to_run(&folder)?);
     let key = session_key(flags, &folder)?;
     let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
     let (mut driver, root) = open(flags, &key, &world, text.is_some())?;
@@ -285,13 +285,23 @@ async fn drive(
     let signal = tokio::select! {
         biased;
         signal = stop => signal,
-        ended = driver.run(hands, until) => {
-            return ended.map_err(|error| Complaint::driver(&error));
-        }
+        ended = driver.run(hands, until) => match ended {
+            Ok(last) => return Ok(last),
+            Err(error) => return Err(failed(driver, &error).await),
+        },
         never = around => match never {},
     };
     let stopped = driver.stop(signal.exit_code()).await;
     stopped.map_err(|error| Complaint::driver(&error))
+}
+
+/// A run that a full disk has ended says so itself where it is read: it was closed in order.
+async fn failed(driver: &mut Driver, error: &driver::Error) -> Complaint {
+    if let driver::Error::Full { .. } = error {
+        // What keeps it from being told is the same that has ended it.
+        let _ = driver.stop(complaint::DATA).await;
+    }
+    Complaint::driver(error)
 }
 
 /// Passes on what people say for as long as the session is driven.

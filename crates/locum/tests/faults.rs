@@ -128,12 +128,21 @@ fn of_two_that_race_for_a_new_folder_one_runs_and_one_is_refused() {
 struct Tiny(PathBuf);
 
 impl Tiny {
-    fn mount(path: &Path) -> Option<Tiny> {
+    fn mount(path: &Path, size: &str) -> Option<Tiny> {
         fs::create_dir_all(path).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(path);
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path);
         let mounted = mount.output().is_ok_and(|output| output.status.success());
         mounted.then(|| Tiny(path.to_owned()))
+    }
+
+    /// Takes all the room but so much.
+    fn fill(&self, left: u64) {
+        let file = fs::OpenOptions::new().append(true).create(true).open(self.0.join("ballast"));
+        let mut file = file.unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        let length = file.metadata().unwrap().len();
+        file.set_len(length.saturating_sub(left)).unwrap();
     }
 }
 
@@ -146,7 +155,7 @@ impl Drop for Tiny {
 #[test]
 fn a_full_disk_is_told_and_what_was_accepted_goes_on_when_there_is_room() {
     let folder = Folder::new("full");
-    let Some(tiny) = Tiny::mount(&folder.0.join("data")) else {
+    let Some(tiny) = Tiny::mount(&folder.0.join("data"), "2m") else {
         eprintln!("SKIPPED: a small file system can be mounted only by root; nothing was tested");
         return;
     };
@@ -174,6 +183,72 @@ fn a_full_disk_is_told_and_what_was_accepted_goes_on_when_there_is_room() {
     assert_eq!(queued, 1, "what was accepted is there once");
     let notes = all.filter(|line| line["type"] == "tool.finished").count();
     assert!(notes <= 90, "{notes} results were told of 90 calls");
+}
+
+/// Room was kept back: what a run had done when the disk was full is known to the last step, and
+/// no step is done twice.
+#[test]
+fn a_run_whose_disk_fills_up_ends_in_order_and_knows_what_it_has_done() {
+    const STEPS: usize = 60;
+    let folder = Folder::new("reserve");
+    let Some(tiny) = Tiny::mount(&folder.0.join("data"), "40m") else {
+        eprintln!("SKIPPED: a small file system can be mounted only by root; nothing was tested");
+        return;
+    };
+    let quick = folder.script(QUICK);
+    assert!(folder.locum(&["run", "hi", "-m", &quick]).status().unwrap().success());
+    let reserve = tiny.0.join("journal.db-reserve");
+    assert_eq!(fs::metadata(&reserve).unwrap().len(), 16 << 20);
+    tiny.fill(600 << 10);
+
+    let log = folder.0.join("effects.log");
+    let step = |number| format!("    - calls: [{{work: {{command: 'step {number}'}}}}]\n");
+    let script = format!(
+        "tools: {{work: {{class: exec, takes_ms: 20, log: {}, says: {}}}}}\n\
+         agents:\n  main:\n{}    - say: finished\n",
+        log.display(),
+        "w".repeat(20_000),
+        (0..STEPS).map(step).collect::<String>(),
+    );
+    let model = folder.script(&script);
+    let effects = || fs::read_to_string(&log).unwrap_or_default().lines().count();
+    let run = ["run", "go", "-m", &model, "--json", "-s", "s", "--allow", "work"];
+    let full = folder.locum(&run).output().unwrap();
+    let told = String::from_utf8_lossy(&full.stderr);
+    assert_eq!(full.status.code(), Some(7), "{told}");
+    assert!(told.starts_with("error[E114] "), "{told}");
+    assert!(told.contains("\ndo: make room, then locum run --resume s"), "{told}");
+    assert!(!reserve.exists());
+    let before = lines(&full);
+    let last = before.last().unwrap();
+    assert_eq!((&last["type"], &last["exit"]), (&json!("run.result"), &json!(7)), "{last}");
+    let finished = before.iter().filter(|line| line["type"] == "tool.finished");
+    let (done, not): (Vec<_>, Vec<_>) = finished.partition(|line| line["ok"] == true);
+    assert_eq!(done.len(), effects());
+    let not_begun = |line: &&Value| line.to_string().contains("not begun: the disk was full");
+    assert!(not.len() <= 1 && not.iter().all(not_begun), "{not:?}");
+    assert!((5..STEPS).contains(&effects()), "{}", effects());
+
+    // Still full, and nothing is left to fall back on: nothing is begun.
+    tiny.fill(0);
+    let done = effects();
+    let resume = ["run", "--resume", "s", "--allow", "work"];
+    for _ in 0..2 {
+        let still = folder.locum(&resume).output().unwrap();
+        let told = String::from_utf8_lossy(&still.stderr);
+        assert_eq!(still.status.code(), Some(7), "{told}");
+        assert!(told.starts_with("error[E114] ") && told.contains("\ndo: make room"), "{told}");
+    }
+    assert_eq!(effects(), done);
+
+    fs::remove_file(tiny.0.join("ballast")).unwrap();
+    let rest = folder.locum(&resume).output().unwrap();
+    assert_eq!(rest.stdout, b"finished\n", "{}", String::from_utf8_lossy(&rest.stderr));
+    assert_eq!(effects() + not.len(), STEPS, "each step once, or known not to have been begun");
+    assert!(reserve.exists());
+    let told = folder.locum(&["sessions", "export", "s"]).output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout);
+    assert!(told.contains("step 59") && !told.contains("outcome unknown"));
 }
 
 #[test]

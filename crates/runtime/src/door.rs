@@ -3,6 +3,9 @@
 //!
 //! Only what people do comes through the door. Looking needs no door: the journal can be read by
 //! anybody at any time.
+//!
+//! A session that nobody drives is folded to hear what is for it, which takes as long as it is
+//! long: on another thread, so that the session that is driven never waits for it.
 
 use std::convert::Infallible;
 use std::fs;
@@ -14,10 +17,10 @@ use locum_kernel::{Input, Refusal, Seq};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::driver::{Closed, Error, Handle, World, take_alone, taken_before};
+use crate::driver::{Closed, Error, Handle, OUR_FAULT, World, take_alone, taken_before};
 
 /// More than the largest message, and no more.
 const LINE_BYTES_MAX: u64 = 4 << 20;
@@ -64,6 +67,14 @@ pub struct Desk {
     pub handle: Handle,
 }
 
+/// What all visitors share.
+struct Hall {
+    desk: Desk,
+    /// One at a time for the sessions that nobody drives: of two who fold the same one at once,
+    /// the second would write where the first has written.
+    others: Mutex<()>,
+}
+
 impl Door {
     /// Only for whoever holds the journal: a door left by somebody who died is taken away.
     pub fn open(folder: &Path) -> io::Result<Door> {
@@ -80,14 +91,14 @@ impl Door {
 
     /// Lets everybody in, for as long as this is waited for.
     pub async fn serve(&mut self, desk: Desk) -> Infallible {
-        let desk = Arc::new(desk);
+        let hall = Arc::new(Hall { desk, others: Mutex::new(()) });
         loop {
             tokio::select! {
                 visitor = self.listener.accept() => {
                     // One who left before coming in is nobody's trouble.
                     if let Ok((stream, _)) = visitor {
                         let closing = self.closing.subscribe();
-                        self.visits.spawn(receive(stream, Arc::clone(&desk), closing));
+                        self.visits.spawn(receive(stream, Arc::clone(&hall), closing));
                     }
                 }
                 Some(_) = self.visits.join_next() => {}
@@ -118,7 +129,7 @@ fn only_for_me(path: &Path) -> io::Result<()> {
 /// A visitor may ask for several things, one after another.
 async fn receive(
     mut stream: UnixStream,
-    desk: Arc<Desk>,
+    hall: Arc<Hall>,
     mut closing: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
@@ -136,7 +147,7 @@ async fn receive(
             return Ok(());
         }
         let reply = match serde_json::from_str(&line) {
-            Ok(knock) => hear(&desk, knock).await,
+            Ok(knock) => hear(&hall, knock).await,
             Err(error) => Reply::Refused(format!("not understood: {error}")),
         };
         let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
@@ -145,22 +156,30 @@ async fn receive(
     }
 }
 
-async fn hear(desk: &Desk, Knock { session, input }: Knock) -> Reply {
-    if !is_for_people(&input) {
+async fn hear(hall: &Hall, knock: Knock) -> Reply {
+    let desk = &hall.desk;
+    if !is_for_people(&knock.input) {
         return Reply::Refused("only what people do comes through the door".into());
     }
-    if session != desk.session {
-        let World { journal, clock } = &desk.world;
-        return match take_alone(journal.as_ref(), &session, clock.now(), input) {
-            Ok(seq) => Reply::Taken(seq),
-            Err(Error::Refused { why, .. }) => refused(&why),
-            Err(error) => Reply::Failed(error.to_string()),
-        };
+    if knock.session != desk.session {
+        let _alone = hall.others.lock().await;
+        let world = desk.world.clone();
+        let kept = spawn_blocking(move || keep(&world, knock)).await;
+        return kept.unwrap_or_else(|_| Reply::Failed(OUR_FAULT.into()));
     }
-    match desk.handle.post(input).await {
+    match desk.handle.post(knock.input).await {
         Ok(Ok(seq)) => Reply::Taken(seq),
         Ok(Err(why)) => refused(&why),
         Err(Closed) => Reply::Closed,
+    }
+}
+
+/// Whoever drives the session next finds it there.
+fn keep(World { journal, clock }: &World, Knock { session, input }: Knock) -> Reply {
+    match take_alone(journal.as_ref(), &session, clock.now(), input) {
+        Ok(seq) => Reply::Taken(seq),
+        Err(Error::Refused { why, .. }) => refused(&why),
+        Err(error) => Reply::Failed(error.to_string()),
     }
 }
 

@@ -10,10 +10,11 @@
 //! journal and must not go on; whoever opens it again finds it as it was.
 //!
 //! In reading order: this loop, `reconcile` (what is owed against what runs), `open` (the fold,
-//! from a snapshot if there is one).
+//! from a snapshot if there is one), `snapshot` (when one is kept).
 
 mod open;
 mod reconcile;
+mod snapshot;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -36,8 +37,10 @@ use crate::live::{Feed, Reader};
 use crate::provider::Provider;
 use crate::subjects;
 use crate::tool::Toolbox;
+use snapshot::Snapshots;
 
 pub use open::{look, retell, take_alone, taken_before};
+pub(crate) use reconcile::OUR_FAULT;
 
 /// What a session needs around it.
 #[derive(Clone, Debug)]
@@ -61,6 +64,9 @@ pub enum Error {
     Unfoldable { session: String, why: Unfoldable },
     #[error("session {session} did not take it: {why}")]
     Refused { session: String, why: Refusal },
+    /// What had happened by then is written down, on room that was kept back for it.
+    #[error("the disk is full: nothing more is begun in session {session}")]
+    Full { session: String },
 }
 
 /// When a run is over, if nobody stops it before.
@@ -172,8 +178,7 @@ pub struct Driver {
     sync: mpsc::UnboundedSender<Synced>,
     /// What is brought again for those who lived before this process.
     revived: JoinSet<()>,
-    /// Entries since the last snapshot.
-    entries: u32,
+    snapshots: Snapshots,
     /// Who keeps what is allowed for the project.
     keeper: Option<mpsc::UnboundedSender<Grant>>,
 }
@@ -245,10 +250,13 @@ impl Driver {
     pub async fn run(&mut self, hands: &Hands, until: Until) -> Result<Line, Error> {
         self.revive(hands);
         loop {
+            if self.world.journal.is_low() {
+                return Err(self.wind_up().await);
+            }
             self.look_for_news()?;
             let wake = self.reconcile(hands);
             if self.is_over(until) {
-                self.keep_snapshot();
+                self.end_snapshots().await;
                 let parked = until == Until::Parked;
                 let now = self.world.clock.now();
                 return Ok(self.close(self.teller.result(&self.session, now, parked)));
@@ -288,13 +296,18 @@ impl Driver {
     /// Stops whatever is under way and waits until every decision is safe. What was stopped is
     /// owed again when the session is opened again. `exit` is what the process will end with.
     pub async fn stop(&mut self, exit: u8) -> Result<Line, Error> {
+        self.drain().await?;
+        self.end_snapshots().await;
+        Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now(), exit)))
+    }
+
+    async fn drain(&mut self) -> Result<(), Error> {
         self.inflight.stop().await;
         while !self.unsafe_yet.is_empty() {
             let synced = self.syncs.recv().await;
             self.synced(synced.unwrap_or(Ok(())))?;
         }
-        self.keep_snapshot();
-        Ok(self.close(self.teller.stopped(&self.session, self.world.clock.now(), exit)))
+        Ok(())
     }
 
     /// Lets the session go. Once this returns whoever listens has heard the end: a task that was
@@ -415,7 +428,7 @@ impl Driver {
         let word = Word { sync: self.sync.clone(), session: self.key.clone(), given: None };
         let done = Box::new(move |result| word.give(result));
         self.world.journal.submit_then(&self.key, before, &entry, when, done);
-        self.entries = self.entries.saturating_add(1);
+        self.snapshots.grown();
         Ok(Some(first))
     }
 
@@ -442,6 +455,7 @@ impl Driver {
             // Whoever asked may have gone.
             let _ = ack.send(answer);
         }
+        self.begin_snapshot();
         Ok(())
     }
 }

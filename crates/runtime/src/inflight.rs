@@ -25,6 +25,10 @@ impl Inflight {
         self.running.contains_key(&key)
     }
 
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     pub(crate) fn start(
         &mut self,
         key: Key,

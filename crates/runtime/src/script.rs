@@ -1,10 +1,12 @@
 //! The scripted model: answers from a file, faults included. For tests, for the demo, and for
 //! anybody who wants to see locum work without a key.
 //!
-//! It remembers nothing. Where an agent stands in its script is worked out at every call, from
-//! the replies and failures the journal knows of, so that after a restart the script goes on
-//! where it was. A step that failed or replied is behind; a call that was cut is still ahead.
+//! Where an agent stands in its script is worked out at every call, from the replies and failures
+//! the journal knows of, so that after a restart the script goes on where it was. A step that
+//! failed or replied is behind; a call that was cut is still ahead. Nothing is remembered but how
+//! far that was worked out the last time (`bookmark`).
 
+mod bookmark;
 mod file;
 mod tools;
 mod walk;
@@ -21,6 +23,7 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::provider::{Asked, Provider, Task, failure_kind};
+use bookmark::{Bookmarks, Walk};
 use walk::{Heard, Place, filled, filled_call};
 
 pub use file::Error;
@@ -147,17 +150,20 @@ impl Script {
 
     #[must_use]
     pub fn answer(&self, asked: &Asked) -> Answer {
-        let (past, now) = walk::heard(asked.request.lines.iter().flat_map(|line| turns(line)));
+        self.answer_at(asked, Walk::whole(asked, self.steps_of(asked)))
+    }
+
+    fn answer_at(&self, asked: &Asked, walk: Walk) -> Answer {
+        let now = walk.now(&asked.request.lines);
         if let Purpose::Summary { .. } = asked.request.purpose {
             // No step is for this: scripts are about what agents say, not how they forget.
             return self.say(format!("Summary. Last: {}", headline(now.last, 200)));
         }
-        // Replies that a compaction put out of sight: what was said then can match nothing now.
-        let hidden = (asked.replies as usize).saturating_sub(past.len());
-        let past = std::iter::repeat_n(Heard::default(), hidden).chain(past);
-        let names = [asked.definition.as_str(), asked.label.as_str()];
-        let steps = self.steps(&names);
-        self.next(steps, Place::after(past, Failed::Ever(asked.failures), steps), now)
+        self.next(self.steps_of(asked), walk.place, now)
+    }
+
+    fn steps_of(&self, asked: &Asked) -> &[Step] {
+        self.steps(&[asked.definition.as_str(), asked.label.as_str()])
     }
 
     /// The same for somebody else's conversation, with the agent of the first name that has steps.
@@ -274,18 +280,24 @@ fn note(note: &Note) -> Turn<'_> {
 pub struct Scripted {
     script: Script,
     clock: Arc<dyn Clock>,
+    bookmarks: Bookmarks,
 }
 
 impl Scripted {
     #[must_use]
     pub fn new(script: Script, clock: Arc<dyn Clock>) -> Scripted {
-        Scripted { script, clock }
+        Scripted { script, clock, bookmarks: Bookmarks::default() }
+    }
+
+    fn next(&self, asked: &Asked) -> Answer {
+        let walk = self.bookmarks.walk(asked, self.script.steps_of(asked));
+        self.script.answer_at(asked, walk)
     }
 }
 
 impl Provider for Scripted {
     fn answer(&self, asked: Asked, live: Live) -> Task<Result<Reply, Failure>> {
-        let Answer { after_ms, act } = self.script.answer(&asked);
+        let Answer { after_ms, act } = self.next(&asked);
         let outcome = self.script.outcome(&act);
         let speaks = asked.request.purpose == Purpose::Answer;
         let chunk = self.script.chunk;

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
 use locum_kernel::{
@@ -12,10 +14,12 @@ use locum_kernel::{
     TreeLimits, Urgency, VERSION,
 };
 use locum_runtime::clock::Clock;
-use locum_runtime::driver::{Driver, World, retell};
+use locum_runtime::driver::{Driver, Hands, Until, World, look, retell};
 use locum_runtime::line::Line;
 use locum_runtime::live::Told;
 use locum_runtime::provider::Task;
+use locum_runtime::script::{Script, Scripted};
+use locum_runtime::tool::Tools;
 
 const KEY: &str = "long";
 /// From here on it is worth a snapshot.
@@ -220,4 +224,49 @@ fn a_short_session_has_no_snapshot() {
     restarts(&journal, MANY - 2);
     drop(open(journal.clone()));
     assert_eq!(journal.newest_snapshot(KEY).unwrap(), None);
+}
+
+/// Turns enough for several snapshots in between. Two calls in turns, because the same one over
+/// and over would be asked about.
+fn busy_script() -> Script {
+    let two = "    - calls: [{list_agents: {}}]\n    - calls: [{get_agent: {agent: main}}]\n";
+    let yaml = format!("agents:\n  main:\n{}", two.repeat(4_000));
+    Script::parse(Path::new("test.yaml"), &yaml).unwrap()
+}
+
+/// Somebody works for long and is killed: whoever opens the session next folds only its end.
+#[tokio::test]
+async fn a_run_that_is_killed_has_snapshots_from_in_between() {
+    let journal = Arc::new(Memory::default());
+    let mut driver = open(journal.clone());
+    let Input::Configured(mut config) = config() else { panic!("it is one") };
+    config.limits.turns_max = u32::MAX;
+    driver.take(Input::Configured(config)).unwrap();
+    driver.take(said("go")).unwrap();
+    let provider = Arc::new(Scripted::new(busy_script(), Arc::new(Still)));
+    let hands = Hands { provider, tools: Arc::new(Tools::default()) };
+    let newest = || journal.newest_snapshot(KEY).unwrap().map_or(Seq(0), |kept| kept.seq);
+    // Until one is there that had another before it.
+    let killed = async {
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            seen.push(newest());
+            seen.dedup();
+        }
+        seen
+    };
+    let seen = tokio::select! {
+        seen = tokio::time::timeout(Duration::from_mins(1), killed) => seen.unwrap(),
+        ended = driver.run(&hands, Until::Rest) => panic!("it ended before: {ended:?}"),
+    };
+    drop(driver);
+    assert_eq!(seen[0], Seq(0), "the first was made in between");
+    let entries = journal.load(KEY).unwrap().len();
+    let (found, read) = (Found::AsItIs, AtomicUsize::new(0));
+    let counting = Counting { inner: journal.clone(), found, read };
+    let opened = look(&counting, KEY).unwrap();
+    let folded = counting.read.into_inner();
+    assert!(folded < entries / 2, "{folded} of {entries} entries were folded");
+    assert_eq!(opened, retell(journal.as_ref(), KEY, |_, _, _| true).unwrap());
 }

@@ -52,6 +52,16 @@ pub(super) enum Work {
     },
 }
 
+impl Job {
+    /// It can be done without: whoever misses it only takes longer.
+    pub(super) fn is_spare(&self) -> bool {
+        match self.work {
+            Work::Snapshot { .. } => true,
+            Work::Append { .. } | Work::Delete | Work::Spoil { .. } | Work::Rename { .. } => false,
+        }
+    }
+}
+
 impl Work {
     fn bytes(&self) -> usize {
         match self {

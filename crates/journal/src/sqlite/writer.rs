@@ -16,6 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::catalogue::Known;
 use super::fence::{Fence, Turn};
 use super::job::{Job, Work, gather};
+use super::reserve::Reserve;
 use super::tables::{self, Trouble, is_damage, is_full, range};
 use super::{Shared, read};
 use crate::Error;
@@ -30,6 +31,7 @@ pub(super) struct Writer {
     pub(super) stopped: bool,
     /// How many sessions shared the last sync.
     pub(super) company: usize,
+    pub(super) reserve: Option<Reserve>,
 }
 
 /// Sessions as they will be if the transaction commits; none is one that will be gone.
@@ -97,11 +99,35 @@ impl Writer {
         }
         let results = match outcome {
             Ok(results) => results,
+            Err(Failure::Sql(error)) if is_full(&error) => return self.serve_full(batch, error),
             Err(failure) => batch.iter().map(|job| Err(self.failed(job, &failure))).collect(),
         };
         for (job, result) in batch.into_iter().zip(results) {
             (job.done)(result);
         }
+    }
+
+    /// The disk is full. What only saves time gives way to the rest, and once there is the reserve.
+    fn serve_full(&mut self, batch: Vec<Job>, error: Arc<rusqlite::Error>) {
+        let (spare, needed): (Vec<Job>, Vec<Job>) = batch.into_iter().partition(Job::is_spare);
+        let again = !needed.is_empty() && (!spare.is_empty() || self.use_reserve());
+        let failure = Failure::Sql(error);
+        let mut refused = spare;
+        if again {
+            self.serve(needed);
+        } else {
+            refused.extend(needed);
+        }
+        for job in refused {
+            let error = self.failed(&job, &failure);
+            (job.done)(Err(error));
+        }
+    }
+
+    fn use_reserve(&mut self) -> bool {
+        let Some(reserve) = self.reserve.take() else { return false };
+        self.shared.low.store(true, Ordering::Release);
+        reserve.release().is_ok()
     }
 
     fn attempt(&mut self, batch: &[Job]) -> Result<Vec<Result<(), Error>>, Failure> {

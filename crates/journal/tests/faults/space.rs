@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use locum_journal::{Error, Journal, Records as _, Sqlite};
+use locum_journal::{Error, Journal, Kept, Records as _, Sqlite};
 use locum_kernel::Seq;
 
 use crate::{Folder, entry, text};
@@ -110,4 +111,51 @@ fn fill_disk(path: &Path) -> usize {
     let length = file.metadata().unwrap().len();
     file.set_len(length.saturating_sub(LEFT)).unwrap();
     usize::try_from(LEFT).unwrap()
+}
+
+#[test]
+fn what_was_kept_back_is_for_entries_and_only_when_nothing_else_is_left() {
+    let folder = Folder::new("reserve");
+    let Some(tiny) = Tiny::mount(&folder.0.join("tiny"), "4m") else {
+        eprintln!("SKIPPED: small file systems are mounted only by root; nothing was tested");
+        return;
+    };
+    let (path, reserve) = (tiny.0.join("journal.db"), tiny.0.join("journal.db-reserve"));
+    let journal = Sqlite::open(&path).unwrap();
+    // More than half of what is free is left to others.
+    assert_eq!(journal.keep_reserve(3 << 20).unwrap(), Kept::Nothing);
+    assert!(!reserve.exists());
+    for _ in 0..2 {
+        assert_eq!(journal.keep_reserve(1 << 20).unwrap(), Kept::Room);
+        assert_eq!(fs::metadata(&reserve).unwrap().blocks() * 512, 1 << 20);
+    }
+    let line = |number| entry(number, &text(20_000, number));
+    let append = |number: u64| journal.append("main", Seq(number - 1), &line(number));
+    append(1).unwrap();
+    let left = fill_disk(&tiny.0.join("ballast"));
+    // A snapshot only saves time: it is refused, and nothing is taken for it.
+    let refused = journal.snapshot("main", Seq(1), &vec![1; left + (200 << 10)]);
+    assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+    assert!(reserve.exists() && !journal.is_low());
+
+    let mut kept = 1;
+    while !journal.is_low() {
+        append(kept + 1).unwrap();
+        kept += 1;
+        assert!(kept < 100, "the disk never was full");
+    }
+    assert!(!reserve.exists());
+    for _ in 0..5 {
+        append(kept + 1).unwrap();
+        kept += 1;
+    }
+    while append(kept + 1).is_ok() {
+        kept += 1;
+        assert!(kept < 500, "the disk never was full");
+    }
+    drop(journal);
+    fs::remove_file(tiny.0.join("ballast")).unwrap();
+    let journal = Sqlite::open(&path).unwrap();
+    assert_eq!(journal.load("main").unwrap(), (1..=kept).map(line).collect::<Vec<_>>());
+    assert!(!journal.is_low());
 }

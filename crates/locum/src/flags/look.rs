@@ -69,6 +69,8 @@ pub(crate) enum SessionsAct {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Moves a damaged one out of the way: it is kept under another name, and its own is free
+    SetAside { key: String },
     /// Removes one of them for good
     Rm { key: String },
 }

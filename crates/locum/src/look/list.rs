@@ -7,8 +7,9 @@ use locum_kernel::{Entry, Event, Session, headline, view};
 use locum_runtime::clock::{Clock as _, System, rfc3339};
 use serde_json::{Value, json};
 
+use super::sessions::is_aside;
 use super::{Seen, Sight, damage_apart, show_json, text};
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, set_aside};
 use crate::print;
 
 /// Longer first words do not fit a row.
@@ -37,6 +38,10 @@ pub(super) fn run(sight: &Sight, as_json: bool) -> Result<(), Complaint> {
     let head = ["SESSION", "LAST", "WRITTEN (UTC)", "AGENTS", "NEEDS YOU", "ASKED"];
     let rows: Vec<Vec<String>> = lines.iter().map(to_row).collect();
     print::line(&text::table(&head, &rows));
+    let damaged = |line: &&Line| line.seen.session.is_err() && !is_aside(&line.seen.key);
+    for line in lines.iter().filter(damaged) {
+        print::line(&format!("do: {}", set_aside(&line.seen.key)));
+    }
     Ok(())
 }
 

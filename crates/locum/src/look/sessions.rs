@@ -1,8 +1,8 @@
-//! `locum sessions`: list, show, export and remove.
+//! `locum sessions`: list, show, export, set aside and remove.
 
 use std::path::Path;
 
-use locum_journal::{Journal as _, Records as _};
+use locum_journal::{Error as Failed, Journal as _, Records as _};
 use locum_runtime::clock::rfc3339;
 use serde_json::json;
 
@@ -19,6 +19,7 @@ pub(super) fn run(flags: &Sessions, data: Option<&Path>) -> Result<(), Complaint
         SessionsAct::Export { key, format, output } => {
             export::run(&sight, key, *format, output.as_deref())
         }
+        SessionsAct::SetAside { key } => set_aside(&sight, key, flags.json, data),
         SessionsAct::Rm { key } => remove(&sight, key, flags.json, data),
     }
 }
@@ -73,6 +74,54 @@ fn remove(sight: &Sight, key: &str, as_json: bool, data: Option<&Path>) -> Resul
         show_json(&json!({ "removed": key }));
     } else {
         print::line(&format!("removed {}", text::row(key, 200)));
+    }
+    Ok(())
+}
+
+/// What a session that was set aside is called after its own name.
+const ASIDE: &str = ".corrupt-";
+
+/// It was moved out of the way before.
+pub(crate) fn is_aside(key: &str) -> bool {
+    let number = key.rsplit_once(ASIDE).map(|(_, number)| number);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// Its rows are neither changed nor removed. Whoever knows the name of one whose name is lost
+/// from the journal can give it.
+fn set_aside(
+    sight: &Sight,
+    key: &str,
+    as_json: bool,
+    data: Option<&Path>,
+) -> Result<(), Complaint> {
+    let listed = sight.records.sessions().map_err(|error| Complaint::journal(&error))?;
+    let is_listed = listed.iter().any(|one| one.session == key);
+    if !is_listed && sight.records.load(key).is_ok() {
+        return Err(sight.unknown(key)?);
+    }
+    let journal = data::sqlite(&data::place(data)?)?;
+    // Read from end to end, and from here on the writer knows of the damage, too.
+    let why = match journal.load(key) {
+        Err(Failed::Damaged { why, .. }) => why,
+        Err(error) => return Err(Complaint::journal(&error)),
+        Ok(entries) if entries.is_empty() => {
+            return Err(Complaint::not_aside(key, "Its name is lost, and so is in nobody's way."));
+        }
+        Ok(_) => return Err(Complaint::not_aside(key, "It is whole, and can be gone on with.")),
+    };
+    if is_aside(key) {
+        return Err(Complaint::not_aside(key, "It was set aside before."));
+    }
+    let name = journal.set_aside(key).map_err(|error| Complaint::journal(&error))?;
+    if name == key {
+        return Err(Complaint::not_written(key, "That it is damaged could not be noted.".into()));
+    }
+    if as_json {
+        show_json(&json!({ "set_aside": key, "kept_as": name, "why": why }));
+    } else {
+        let (key, name) = (text::row(key, 200), text::row(&name, 200));
+        print::line(&format!("{key} is kept as {name}, with all that can be read of it"));
     }
     Ok(())
 }

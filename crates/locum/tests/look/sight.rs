@@ -235,6 +235,59 @@ fn one_damaged_session_hides_no_other() {
 }
 
 #[test]
+fn a_damaged_session_is_moved_aside_and_never_removed() {
+    let folder = Folder::new("aside");
+    let model = folder.script("nest.yaml", NEST);
+    for session in ["one", "two"] {
+        folder.run(&model, session);
+    }
+    for round in 1..=2 {
+        folder.damage("two");
+        let next = "do: locum sessions set-aside two";
+        let told = folder.refused(&["run", "--resume", "two", "on"], 7, "E113");
+        assert!(told.contains(next), "{told}");
+        assert!(folder.text(&["sessions"]).contains(next));
+        let doctor = folder.output(&["doctor"]);
+        assert!(String::from_utf8_lossy(&doctor.stdout).contains(&next[4..]), "{doctor:?}");
+        assert_ne!(doctor.status.code(), Some(0));
+
+        folder.refused(&["sessions", "set-aside", "one"], 2, "E104");
+        folder.refused(&["sessions", "set-aside", "six"], 2, "E120");
+        let aside = format!("two.corrupt-{round}");
+        let told = folder.json(&["sessions", "set-aside", "two"]);
+        assert_eq!((&told["set_aside"], &told["kept_as"]), (&json!("two"), &json!(aside)));
+        assert!(told["why"].as_str().unwrap().contains("checksum"), "{told}");
+        folder.refused(&["sessions", "set-aside", "two"], 2, "E120");
+        folder.refused(&["sessions", "set-aside", &aside], 2, "E104");
+        folder.refused(&["agents", "-s", &aside], 7, "E113");
+        // The name is free, and everybody else goes on.
+        let lines = folder.run(&model, "two");
+        assert_eq!(lines[0]["resumed"], false);
+    }
+    let text = folder.text(&["run", "--resume", "one", "on", "-m", &model]);
+    assert!(!text.is_empty());
+    let mut names = words(&folder.json(&["sessions"]), "session").join(" ");
+    assert!(names.ends_with("two.corrupt-1 two.corrupt-2"), "{names}");
+    let doctor = folder.output(&["doctor"]);
+    let doctor = String::from_utf8_lossy(&doctor.stdout);
+    assert!(doctor.contains("2, all whole; damaged and set aside: two.corrupt-1"), "{doctor}");
+    // What is left of them is in the file, until somebody says that nobody wants it.
+    let kept = |flipped: &[u8]| {
+        let bytes = fs::read(folder.journal()).unwrap();
+        bytes.windows(flipped.len()).filter(|window| *window == flipped).count()
+    };
+    let mut flipped = b"{\"opened\":{\"session\":\"two\"}}".to_vec();
+    flipped[24] ^= 1;
+    assert!(kept(&flipped) >= 2);
+    folder.text(&["sessions", "rm", "two.corrupt-1"]);
+    names = words(&folder.json(&["sessions"]), "session").join(" ");
+    assert!(
+        names.ends_with("two two.corrupt-2") || names.ends_with("one two.corrupt-2"),
+        "{names}"
+    );
+}
+
+#[test]
 fn removing_and_forking_wait_for_the_one_who_writes() {
     let folder = Folder::new("locked");
     folder.run(&folder.script("nest.yaml", NEST), "old");

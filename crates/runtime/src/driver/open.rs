@@ -3,9 +3,9 @@
 
 use locum_journal::{Journal, Records};
 use locum_kernel::{Entry, Input, Refusal, Seq, Session, Time, VERSION, fold, step};
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::snapshot::{self, Snapshots};
 use super::{Driver, Error, Handle, POSTS_MAX, World};
 use crate::events::Teller;
 use crate::inflight::Inflight;
@@ -13,31 +13,10 @@ use crate::line::Line;
 use crate::live::Feed;
 use crate::subjects;
 
-/// The version of what a snapshot holds. Changes whenever the session's or the teller's fields
-/// do; a snapshot of another version is not read, and everything is folded instead.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "+3");
-
-/// Folding this many entries takes longer than reading a snapshot.
-const SNAPSHOT_EVERY: u32 = 1_000;
-
-#[derive(Deserialize)]
-struct Kept {
-    format: String,
-    session: Session,
-    teller: Teller,
-}
-
-#[derive(Serialize)]
-struct Keep<'s> {
-    format: &'static str,
-    session: &'s Session,
-    teller: &'s Teller,
-}
-
 impl Driver {
     /// Opens a session as its journal left it, or a new one.
     pub fn open(key: &str, world: World) -> Result<Driver, Error> {
-        let (session, teller, entries) = unfold(world.journal.as_ref(), key)?;
+        let Unfolded { session, teller, entries, newest } = unfold(world.journal.as_ref(), key)?;
         let (sender, posts) = mpsc::channel(POSTS_MAX);
         let (sync, syncs) = mpsc::unbounded_channel();
         let mut driver = Driver {
@@ -57,41 +36,46 @@ impl Driver {
             syncs,
             sync,
             revived: tokio::task::JoinSet::new(),
-            entries,
+            snapshots: Snapshots::after(newest, entries),
             keeper: None,
         };
         driver.keep_snapshot();
         Ok(driver)
     }
-
-    /// Called only when everything is safe. A snapshot that cannot be written is one that is not
-    /// there: the next who opens folds a little longer.
-    pub(super) fn keep_snapshot(&mut self) {
-        if self.entries < SNAPSHOT_EVERY {
-            return;
-        }
-        let keep = Keep { format: FORMAT, session: &self.session, teller: &self.teller };
-        let Ok(bytes) = serde_json::to_vec(&keep) else { return };
-        if self.world.journal.snapshot(&self.key, self.session.seq(), &bytes).is_ok() {
-            self.entries = 0;
-        }
-    }
 }
 
-/// The session, who tells of it, and how many entries were folded.
-fn unfold(records: &dyn Records, key: &str) -> Result<(Session, Teller, u32), Error> {
-    let kept = records.newest_snapshot(key)?;
-    let kept = kept.and_then(|kept| serde_json::from_slice::<Kept>(&kept.bytes).ok());
-    let (mut session, mut teller) = match kept.filter(|kept| kept.format == FORMAT) {
-        Some(kept) => (kept.session, kept.teller),
-        None => (Session::new(), Teller::default()),
-    };
+/// A session as its journal has it.
+pub(super) struct Unfolded {
+    pub(super) session: Session,
+    /// Who tells of it.
+    pub(super) teller: Teller,
+    /// Entries that were folded, and where the snapshot ended that they came after.
+    pub(super) entries: u32,
+    pub(super) newest: Seq,
+}
+
+fn unfold(records: &dyn Records, key: &str) -> Result<Unfolded, Error> {
+    unfold_while(records, key, || true).map(|(unfolded, _)| unfolded)
+}
+
+/// The same, for as long as it is wanted; and whether it was to the end.
+pub(super) fn unfold_while(
+    records: &dyn Records,
+    key: &str,
+    wanted: impl Fn() -> bool,
+) -> Result<(Unfolded, bool), Error> {
+    let kept = snapshot::newest(records, key)?;
+    let (mut session, mut teller) = kept.unwrap_or_default();
+    let newest = session.seq();
     let mut entries = 0;
-    for entry in records.tail(key, session.seq())? {
+    for entry in records.tail(key, newest)? {
+        if !wanted() {
+            return Ok((Unfolded { session, teller, entries, newest }, false));
+        }
         told(&mut session, &mut teller, key, &entry)?;
         entries += 1;
     }
-    Ok((session, teller, entries))
+    Ok((Unfolded { session, teller, entries, newest }, true))
 }
 
 fn told(
@@ -123,7 +107,7 @@ pub fn retell(
 
 /// The session as it is now. An unknown one is as before its first event.
 pub fn look(records: &dyn Records, key: &str) -> Result<Session, Error> {
-    unfold(records, key).map(|(session, ..)| session)
+    unfold(records, key).map(|unfolded| unfolded.session)
 }
 
 /// The event with which this was taken already, if that is all that is wrong with it.
@@ -136,7 +120,7 @@ pub fn taken_before(why: &Refusal) -> Option<Seq> {
 /// is begun by whoever drives the session next, which is why the session is told first that
 /// nobody is there.
 pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> Result<Seq, Error> {
-    let (mut session, ..) = unfold(journal, key)?;
+    let mut session = unfold(journal, key)?.session;
     let refused = |why| Error::Refused { session: key.to_owned(), why };
     let begun = session.seq();
     let left = (begun > Seq(0)).then_some(Input::Left);

@@ -8,12 +8,18 @@ use locum_kernel::{
     AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Ready, Seq, Time, deadline,
     errand, is_repeatable, owed, parcel, prompt, relay,
 };
+use tokio::time::{Instant, timeout_at};
 
-use super::{Driver, Hands};
+use super::{Driver, Error, Hands};
 use crate::form;
 use crate::library::furnish;
 use crate::live::Live;
 use crate::provider::Asked;
+
+const NOT_BEGUN: &str = "not begun: the disk was full; when there is room it can be called again";
+
+/// What runs when the disk is full may end within this.
+const LAST_MOMENT: Duration = Duration::from_secs(3);
 
 impl Driver {
     /// Starts what is owed and may start, drops what is not owed any more. Returns when to look
@@ -39,6 +45,42 @@ impl Driver {
             }
         }
         wake
+    }
+
+    /// Nothing more is begun: calls that were about to be hear so, and what can be done again is
+    /// dropped. What cannot gets a moment to end, because once it is cut nobody knows what it has
+    /// done. Returns why it is over.
+    pub(super) async fn wind_up(&mut self) -> Error {
+        let until = Instant::now() + LAST_MOMENT;
+        loop {
+            let effects = owed(&self.session);
+            let begun: Vec<&Effect> = effects.iter().filter(|it| !self.is_harmless(it)).collect();
+            let keys: BTreeSet<Key> = begun.iter().map(|effect| effect.key()).collect();
+            self.inflight.keep(&keys);
+            let idle = |effect: &&Effect| match effect {
+                Effect::RunTool { key, .. } => (!self.inflight.has(*key)).then_some(*key),
+                Effect::CallModel { .. }
+                | Effect::Prepare { .. }
+                | Effect::Deliver { .. }
+                | Effect::Relay { .. } => None,
+            };
+            let idle = begun.iter().find_map(idle);
+            let input = match idle {
+                Some(key) => Input::Ran { key, output: Output::error(NOT_BEGUN) },
+                None if !self.inflight.is_busy() => break,
+                None => match timeout_at(until, self.inflight.next()).await {
+                    Ok(input) => input,
+                    Err(_) => break,
+                },
+            };
+            if let Err(error) = self.take(input) {
+                return error;
+            }
+        }
+        match self.drain().await {
+            Ok(()) => Error::Full { session: self.key.clone() },
+            Err(error) => error,
+        }
     }
 
     /// Losing it and doing it again changes nothing in the world.
@@ -164,7 +206,7 @@ fn failure(message: String) -> Failure {
     Failure { kind: FailureKind::Other, status: None, retry_after_ms: None, message }
 }
 
-const OUR_FAULT: &str = "locum made a mistake here; please report it";
+pub(crate) const OUR_FAULT: &str = "locum made a mistake here; please report it";
 
 fn model_panicked(key: Key) -> Input {
     Input::Failed { key, failure: failure(OUR_FAULT.into()) }

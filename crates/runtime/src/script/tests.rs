@@ -284,3 +284,88 @@ fn mistakes_are_named_with_their_line() {
         assert!(error.starts_with(start), "{yaml:?} gave {error:?}, not {start:?}");
     }
 }
+
+/// Steps of every kind, many times over: conditions, faults with and without words.
+fn twisted() -> String {
+    let steps = r#"
+    - say: "one {{last}} of {{user}}"
+    - error: {status: 429, times: 2}
+    - when: "a"
+      say: "a, for {{user}}"
+    - error: {status: 500, times: 3}
+      say: "after three"
+    - when: "b"
+      error: {status: 529}
+    - when: "b"
+      say: "b, {{last}}"
+    - say: "cut {{last}}"
+      cut_after_chunks: 1
+    - when: "c"
+      say: "c at last""#;
+    let numbered = |number: u32| steps.replace("say: \"", &format!("say: \"{number}: "));
+    format!("agents:\n  main:{}\n", (0..400).map(numbered).collect::<String>())
+}
+
+/// Follows a long conversation with its bookmark, and holds each answer against a whole walk.
+/// Things happen to it that no script foresaw: failures from elsewhere, replies that were not in
+/// the script, compactions, another session's agent of the same number.
+#[test]
+fn a_bookmark_leads_where_a_whole_walk_leads() {
+    for seed in 1..=12_u64 {
+        let mut dice = seed;
+        let mut roll = |sides: u64| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+            (dice >> 33) % sides
+        };
+        let mut talk = Talk::new(&twisted());
+        let provider = Scripted::new(talk.script.clone(), Arc::new(System));
+        let mut stranger = Talk::new(&twisted());
+        (0..100).for_each(|_| stranger.person("b"));
+        for turn in 0..300 {
+            match roll(200) {
+                0..10 => talk.failures += 1,
+                10 => {
+                    let summary =
+                        Arc::new(Line { seq: Seq(turn), body: Body::Summary("a".into()) });
+                    talk.lines = vec![summary];
+                }
+                11..15 => drop(provider.next(&stranger.asked())),
+                15 => talk.replies += 1,
+                _ => {}
+            }
+            let word = match roll(4) {
+                0 => "a",
+                1 => "b",
+                2 => "c",
+                _ => "d",
+            };
+            if roll(5) == 0 {
+                talk.person(word);
+            } else {
+                talk.tool(word);
+            }
+            let asked = talk.asked();
+            assert_eq!(provider.next(&asked), talk.script.answer(&asked), "{seed}, turn {turn}");
+            talk.hear();
+        }
+    }
+}
+
+#[test]
+fn a_long_conversation_is_walked_on_from_where_it_was() {
+    let mut talk = Talk::new(&twisted());
+    let provider = Scripted::new(talk.script.clone(), Arc::new(System));
+    talk.person("go");
+    for turn in 0..500 {
+        talk.tool(["a", "d"][turn % 2]);
+        let asked = talk.asked();
+        let ahead = provider.bookmarks.ahead(&asked);
+        assert!(turn < 100 || ahead <= 2, "{ahead} lines of {} are walked", talk.lines.len());
+        drop(provider.next(&asked));
+        talk.hear();
+    }
+    // A failure that the script knows of does not send it back to the beginning either.
+    talk.failures += 1;
+    talk.tool("d");
+    assert!(provider.bookmarks.ahead(&talk.asked()) <= 2);
+}

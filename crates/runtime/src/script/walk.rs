@@ -1,5 +1,5 @@
 //! Where a conversation stands in a script, and what it has to fill in. Worked out from what was
-//! said, every time: nothing here remembers.
+//! said: nothing here remembers.
 
 use locum_kernel::Use;
 use serde_json::Value;
@@ -48,14 +48,28 @@ pub(super) fn heard<'a>(turns: impl Iterator<Item = Turn<'a>>) -> (Vec<Heard<'a>
 }
 
 /// How far an agent has come.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     at: usize,
     /// Failures not yet laid at some step's door.
     failures: u32,
+    /// A step was passed that should have failed more often than anything had: had there been
+    /// more failures, they would have been laid there.
+    short: bool,
 }
 
 impl Place {
+    /// The beginning, for somebody whose calls failed so often.
+    pub(super) fn with(failures: u32) -> Place {
+        Place { at: 0, failures, short: false }
+    }
+
+    /// The same after more failures, unless those would have led elsewhere on the way here.
+    pub(super) fn failed_more(self, more: u32) -> Option<Place> {
+        let failures = self.failures.saturating_add(more);
+        (!self.short).then_some(Place { failures, ..self })
+    }
+
     /// Goes past what is behind.
     pub(super) fn after<'a>(
         past: impl Iterator<Item = Heard<'a>>,
@@ -63,7 +77,7 @@ impl Place {
         steps: &[Step],
     ) -> Place {
         let (Failed::Ever(failures) | Failed::Here(failures)) = failed;
-        let mut place = Place { at: 0, failures };
+        let mut place = Place::with(failures);
         for then in past {
             match failed {
                 Failed::Ever(_) => place.pass(steps, then.last),
@@ -97,13 +111,15 @@ impl Place {
     }
 
     /// Goes past one reply that was given.
-    fn pass(&mut self, steps: &[Step], last: &str) {
+    pub(super) fn pass(&mut self, steps: &[Step], last: &str) {
         let Some(step) = self.find(steps, last) else { return };
         let times = step.fault.as_ref().map_or(0, Fault::times);
+        self.short |= self.failures < times;
         self.failures = self.failures.saturating_sub(times);
         // A step that can only fail gave no reply: the file was changed since. Leave it behind.
         self.at += usize::from(!step.repeat || step.words.is_none());
     }
+
     /// Goes past one reply that was given, and past everything that only fails before it.
     fn skip(&mut self, steps: &[Step], last: &str) {
         while let Some(step) = steps.get(self.at) {
