@@ -226,7 +226,8 @@ impl World {
             Effect::RunTool { .. }
             | Effect::Prepare { .. }
             | Effect::Deliver { .. }
-            | Effect::Relay { .. } => None,
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => None,
         });
         calls.filter(|(agent, _)| *agent != AgentId::MAIN).collect()
     }
@@ -238,7 +239,8 @@ impl World {
             | Effect::RunTool { .. }
             | Effect::Prepare { .. }
             | Effect::Deliver { .. }
-            | Effect::Relay { .. } => None,
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => None,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Effects: what the world still owes the session. Imperative, derived from state, never stored.
 //! An effect is a reference; what exactly to do is a projection ([`crate::prompt`],
-//! [`crate::errand`], [`crate::parcel`], [`crate::relay`]), so that listing a thousand effects
-//! copies no text.
+//! [`crate::errand`], [`crate::parcel`], [`crate::relay`], [`crate::summons`]), so that listing a
+//! thousand effects copies no text.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -20,6 +20,8 @@ pub enum Effect {
     Deliver { key: Key, not_before: Time },
     /// A running tool must hear what became of its question.
     Relay { key: Key, agent: AgentId, call: CallId },
+    /// A person named somebody who is not there yet: their definition must be brought.
+    Summon { key: Key },
 }
 
 impl Effect {
@@ -30,7 +32,8 @@ impl Effect {
             | Effect::RunTool { key, .. }
             | Effect::Prepare { key, .. }
             | Effect::Deliver { key, .. }
-            | Effect::Relay { key, .. } => *key,
+            | Effect::Relay { key, .. }
+            | Effect::Summon { key } => *key,
         }
     }
 }

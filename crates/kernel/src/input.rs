@@ -54,6 +54,8 @@ pub enum Input {
     Prepared { key: Key, error: Option<String>, ready: Ready },
     /// A message left for its channel, or could not.
     Delivered { key: Key, error: Option<String> },
+    /// Somebody looked for the definition of a name that a person said.
+    Summoned { key: Key, found: Found },
     /// A deadline passed.
     Ticked,
 }
@@ -86,8 +88,17 @@ pub enum Command {
     Narrow { agent: AgentId, to: Rights },
     /// Replaces a resting agent's history by a summary now.
     Compact { agent: AgentId },
-    /// `@name text` for somebody who is not there yet: takes the floor with this task.
-    Start { definition: Box<Definition>, text: String },
+}
+
+/// What a name that a person said means at the edge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    Made(Box<Definition>),
+    /// It is there and cannot be started.
+    Not(String),
+    /// Nothing of that name: the session's own names are meant.
+    Nothing,
 }
 
 /// Why a model call came to nothing, classified once, at the edge.
@@ -200,6 +211,10 @@ pub enum Refusal {
     InboxFull { agent: AgentId, max: usize },
     UnknownInput { input: InputId },
     UnknownAgent { agent: AgentId },
+    /// Neither an agent nor a definition has this name; `near` are those like it, of both kinds.
+    Nobody { name: String, near: Vec<String> },
+    /// A name that could mean several agents.
+    Ambiguous { name: String, could: Vec<String> },
     AgentEnded { agent: AgentId, state: String },
     /// The obligation was met, cancelled or replaced meanwhile.
     Stale { key: Key },
@@ -244,6 +259,17 @@ impl fmt::Display for Refusal {
                 write!(f, "{input} is not waiting: it was started, dropped or never existed")
             }
             Refusal::UnknownAgent { agent } => write!(f, "there is no agent {agent}"),
+            Refusal::Nobody { name, near } => {
+                write!(f, "There is no agent or definition {name:?}.")?;
+                if near.is_empty() {
+                    return f.write_str(" None has a name like it.");
+                }
+                write!(f, " Near it: {}.", near.join(", "))
+            }
+            Refusal::Ambiguous { name, could } => {
+                let (many, could) = (could.len(), could.join(", "));
+                write!(f, "{name:?} could be {many} agents: {could}.")
+            }
             Refusal::AgentEnded { agent, state } => write!(f, "{agent} has ended ({state})"),
             Refusal::Stale { key } => {
                 write!(f, "nothing is owed for {key} any more: answered, cancelled or replaced")

@@ -6,7 +6,8 @@
 //! - [`step`] decides what an input means: events, or a [`Refusal`];
 //! - [`apply`] folds one event into the state, the only mutation, also on replay;
 //! - [`owed`] lists what is outstanding, [`deadline`] says when to send [`Input::Ticked`];
-//! - [`prompt`], [`errand`], [`parcel`] and [`relay`] say what exactly an effect is to do;
+//! - [`prompt`], [`errand`], [`parcel`], [`relay`] and [`summons`] say what exactly an effect is
+//!   to do; [`meant`] says whom a message is for that names somebody;
 //! - [`view`] and [`attention`] say what people and parents see.
 //!
 //! What is not here, and cannot be named here: clocks, files, sockets, threads, environment,
@@ -30,6 +31,7 @@ mod id;
 mod input;
 pub mod limits;
 mod message;
+mod name;
 mod owed;
 mod policy;
 mod prompt;
@@ -57,12 +59,13 @@ pub use event::{
     VERSION,
 };
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
-pub use input::{Command, Failure, FailureKind, Input, Ready, Refusal};
+pub use input::{Command, Failure, FailureKind, Found, Input, Ready, Refusal};
 pub use message::{
     Body, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To, Urgency, Usage,
     Use, Who, clip, headline,
 };
-pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay};
+pub use name::{Known, addressed, distance, meant};
+pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Deed, Outcome, Receipt, Tally, Why};

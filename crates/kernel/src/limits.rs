@@ -13,6 +13,12 @@ pub const CAUSE_BYTES_MAX: usize = 2_000;
 /// Longest name of a channel, sender, message or address, and of an agent.
 pub const NAME_BYTES_MAX: usize = 1_000;
 pub const LABEL_BYTES_MAX: usize = 64;
+/// Names of one message that a model is told about: more is a list, not a request.
+pub const MENTIONS_MAX: usize = 8;
+/// How much of a message is looked through for them.
+pub const MENTIONS_BYTES_MAX: usize = 32 * 1024;
+/// Names like one that means nobody, and those one could be.
+pub const NAMES_NEAR_MAX: usize = 10;
 /// Longest tool or child result kept inline; the edge spills what is longer and gives a handle.
 pub const RESULT_BYTES_MAX: usize = 32 * 1024;
 /// Longest text of one model reply. No provider emits this much; more is a broken stream.

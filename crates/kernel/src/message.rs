@@ -47,7 +47,7 @@ pub enum Urgency {
 }
 
 /// Whom a message is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum To {
     /// Whoever holds the floor when its turn comes.
@@ -57,6 +57,8 @@ pub enum To {
     Main,
     /// One agent, once.
     Agent(AgentId),
+    /// Somebody who is not there yet: waits until the definition of that name has been brought.
+    Name(String),
 }
 
 /// A picture that was shown. Its bytes are kept elsewhere, under a name made of them.
@@ -85,6 +87,17 @@ pub struct Message {
     pub reply_to: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
+}
+
+impl Message {
+    /// Its words as they were said, with the name of whoever is not there yet before them.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match &self.to {
+            To::Name(name) => String::from(alloc::format!("@{name} {}", self.text).trim_end()),
+            To::Floor | To::Main | To::Agent(_) => self.text.clone(),
+        }
+    }
 }
 
 /// Where a note in an inbox came from.

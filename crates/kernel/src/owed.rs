@@ -5,14 +5,22 @@
 use alloc::vec::Vec;
 
 use crate::{
-    Class, Effect, Errand, Key, Ours, Owed, Parcel, Phase, Relay, Session, Thought, Time, mix,
-    provider_of,
+    Class, Effect, Errand, InputId, Key, Ours, Owed, Parcel, Phase, Relay, Seq, Session, Thought,
+    Time, To, mix, provider_of,
 };
 
 /// Everything outstanding, oldest first.
 #[must_use]
 pub fn owed(session: &Session) -> Vec<Effect> {
-    session.owed.iter().filter_map(|(key, owed)| effect(session, *key, owed)).collect()
+    let owed = session.owed.iter().filter_map(|(key, owed)| effect(session, *key, owed));
+    let mut effects: Vec<Effect> = owed.collect();
+    let known = effects.len();
+    let named = session.queue.iter().filter(|waiting| matches!(waiting.message.to, To::Name(_)));
+    effects.extend(named.map(|waiting| Effect::Summon { key: Seq(waiting.input.0) }));
+    if effects.len() > known {
+        effects.sort_by_key(Effect::key);
+    }
+    effects
 }
 
 fn effect(session: &Session, key: Key, owed: &Owed) -> Option<Effect> {
@@ -106,4 +114,11 @@ pub fn parcel(session: &Session, key: Key) -> Option<Parcel> {
 pub fn relay(session: &Session, key: Key) -> Option<Relay> {
     let Owed::Relay(relay) = session.owed.get(&key)? else { return None };
     Some((**relay).clone())
+}
+
+/// The name a `Summon` of this key is to bring a definition for. `None` if it is no longer owed.
+#[must_use]
+pub fn summons(session: &Session, key: Key) -> Option<&str> {
+    let waiting = session.queue.iter().find(|waiting| waiting.input == InputId(key.0))?;
+    if let To::Name(name) = &waiting.message.to { Some(name) } else { None }
 }

@@ -1,7 +1,7 @@
 //! What a model is asked: a pure projection of one agent's state. Transcript lines are shared,
 //! not copied, and what changes every turn comes last, so that the prefix stays the same.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::limits::{CATALOGUE_ROWS_MAX, WORKER_ROWS_MAX};
+use crate::limits::{CATALOGUE_ROWS_MAX, MENTIONS_MAX, WORKER_ROWS_MAX};
+use crate::name::mentions;
 use crate::{
     Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Offer, PROGRAM,
     Purpose, Session, Time, Tool, Tuning, attention, clip, declared, has, headline, state_word,
@@ -68,7 +69,7 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
         lines: lines.to_vec(),
         output: definition.and_then(|it| it.output.clone()),
         tuning: definition.map(|it| it.kit.tuning.clone()).unwrap_or_default(),
-        now: open_workers(session, agent, now),
+        now: now_true(session, agent, now),
     })
 }
 
@@ -142,7 +143,8 @@ fn may_delegate(agent: &Agent, tool: Tool) -> bool {
     tool.names(false).any(|name| agent.uses.allow(name, Class::Delegate))
 }
 
-pub(crate) fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
+/// Everybody an agent can call by name.
+fn callable(session: &Session, agent: &Agent) -> Vec<(String, Kind, String)> {
     let main = session.agent(AgentId::MAIN).map(|main| main.name.as_str());
     let world = &session.world;
     let made = world.catalogue.iter().filter_map(|(name, digest)| {
@@ -165,13 +167,16 @@ pub(crate) fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
     }
     let others = rows.into_iter().map(|(name, (kind, about))| (name, kind, about));
     let skill = agent.kind == Kind::Skill;
-    let all: Vec<(String, Kind, String)> = own
-        .into_iter()
+    own.into_iter()
         .chain(others)
         .filter(|(name, kind, _)| {
             *name != agent.name && Some(name.as_str()) != main && !(skill && *kind == Kind::Skill)
         })
-        .collect();
+        .collect()
+}
+
+pub(crate) fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
+    let all = callable(session, agent);
     let more = all.len().saturating_sub(CATALOGUE_ROWS_MAX);
     let shown = all.iter().take(CATALOGUE_ROWS_MAX);
     let mut rows: Vec<String> =
@@ -186,6 +191,41 @@ pub(crate) fn catalogue(session: &Session, agent: &Agent) -> Vec<String> {
 
 /// What a catalogue says of those it has no line for.
 const MORE_BYTES_MAX: usize = 2_000;
+
+fn now_true(session: &Session, agent: &Agent, now: Time) -> Option<String> {
+    let parts = [open_workers(session, agent, now), mentioned(session, agent)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+/// Names with `@` in what people have just said, if they are of somebody it can call. Told beside
+/// the words and not among them, and only while they are new.
+fn mentioned(session: &Session, agent: &Agent) -> Option<String> {
+    let new = closed_lines(agent).iter().rev().map_while(|line| match &line.body {
+        Body::Told(notes) => Some(notes),
+        Body::Replied(_) | Body::Results(_) | Body::Summary(_) => None,
+    });
+    let said = new.flatten().filter(|note| note.is_from_person() && note.text.contains('@'));
+    let names: BTreeSet<&str> = said.flat_map(|note| mentions(&note.text)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (known, tools) = (callable(session, agent), tools(session, agent));
+    let has = |make: &Make| tools.iter().any(|name| name == Tool::Make(*make).name());
+    let rows = names.iter().filter_map(|name| {
+        let (name, kind, _) = known.iter().find(|(it, ..)| it.eq_ignore_ascii_case(name))?;
+        let (what, ways) = match kind {
+            Kind::Skill => ("skill", [Make::UseSkill, Make::UseAgent]),
+            Kind::Recipe => ("recipe", [Make::CallRecipe, Make::UseAgent]),
+            Kind::Agent | Kind::Main => ("agent", [Make::UseAgent, Make::SpawnAgent]),
+        };
+        let tool = ways.iter().find(|make| has(make))?;
+        Some(format!("{name} ({what}: {})", Tool::Make(*tool).name()))
+    });
+    let rows: Vec<String> = rows.take(MENTIONS_MAX).collect();
+    let told = "Named with @ in what you were just told, and yours to call if that is wanted: ";
+    (!rows.is_empty()).then(|| format!("{told}{}", rows.join(", ")))
+}
 
 /// *Open workers*: for every live child its state, why, and the exact next call.
 fn open_workers(session: &Session, agent: &Agent, now: Time) -> Option<String> {

@@ -13,6 +13,7 @@ mod limit;
 mod load;
 mod manage;
 mod ours;
+mod summon;
 mod turn;
 mod wonder;
 mod world;
@@ -85,6 +86,7 @@ impl Step<'_> {
             }
             Input::Prepared { key, error, ready } => self.prepared(key, error, ready),
             Input::Delivered { key, error } => self.delivered(key, error),
+            Input::Summoned { key, found } => self.summoned(key, found),
             Input::Ticked => {
                 // No deadline passes while nobody is there.
                 if self.session.left.is_none() {

@@ -195,7 +195,7 @@ fn queue(session: &Session) -> Vec<Waits> {
             position,
             channel: waiting.message.channel.clone(),
             sender: waiting.message.sender.clone(),
-            text: waiting.message.text.clone(),
+            text: waiting.message.words(),
             at: waiting.at,
         })
         .collect()

@@ -11,21 +11,22 @@ use locum_runtime::answer;
 use locum_runtime::clock::{Clock as _, System};
 
 use crate::address;
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, USAGE};
 use crate::data;
 use crate::flags::act::{Act, Requeue, Send};
 use crate::kept::{self, unkept};
 use crate::look::text::clean;
 use crate::look::{Seen, Sight, next};
-use crate::people::{me, message};
+use crate::people::{me, message, plain};
 use crate::print::line;
 use crate::reach::{Reached, reach};
-use crate::run::{fresh_key, said};
+use crate::run::{Places, fresh_key, said};
+use crate::whom::{self, Addressed};
 
-pub(crate) fn act(act: &Act, data: Option<&Path>) -> Result<u8, Complaint> {
-    let folder = data::folder(data)?;
+pub(crate) fn act(act: &Act, places: &Places<'_>) -> Result<u8, Complaint> {
+    let folder = data::folder(places.data)?;
     match act {
-        Act::Send(send) => say(&folder, send),
+        Act::Send(send) => say(&folder, send, places),
         Act::Approve(it) => {
             let scope = it.scope.into();
             settle(&folder, it.session.key.as_deref(), &it.ids, &|ask| allow(ask, scope))
@@ -92,10 +93,10 @@ fn waiting(text: &str) -> Result<InputId, Complaint> {
     number.map_err(|_| Complaint::usage(&format!("{text:?} is no input; locum queue lists them")))
 }
 
-fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
+fn say(folder: &Path, send: &Send, places: &Places<'_>) -> Result<u8, Complaint> {
     let (to, text) = match &send.words[..] {
-        [to, text] if to.starts_with('@') => (Some(to.as_str()), text),
-        [text] => (None, text),
+        [to, text] if to.starts_with('@') => (To::Name(plain(to).to_owned()), text),
+        [text] => (To::Floor, text),
         _ => return Err(Complaint::usage("the text must be one argument: quote it")),
     };
     let session = session(folder, send.session.key.as_deref())?;
@@ -104,13 +105,15 @@ fn say(folder: &Path, send: &Send) -> Result<u8, Complaint> {
         (_, true) => Urgency::Interrupt,
         (false, false) => Urgency::Queue,
     };
-    let to = to.map_or(Ok(To::Floor), |name| address::agent(&session, name).map(To::Agent))?;
     // Sent again because nobody answered, it must still be one message.
     let external_id = Some(send.id.clone().unwrap_or_else(|| fresh_key("send")));
     let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
     let said = Message { to, external_id, ..message(text, urgency) };
+    let Addressed { message: said, doubt } = whom::of(&session, said, folder, places)?;
     // One that was received before is taken for that one.
-    let reached = reach(folder, session.key(), &Input::Said(said.clone()))?;
+    let reached = reach(folder, session.key(), &Input::Said(said.clone()));
+    let refused = |why: Complaint| if why.exit == USAGE { doubt.unwrap_or(why) } else { why };
+    let reached = reached.map_err(refused)?;
     line(&received(folder, session.key(), InputId(reached.seq().0), &said.text)?);
     go_on(&session, reached);
     Ok(0)

@@ -1,7 +1,7 @@
 //! Whom and what a person means: agents by id, label or path, asks by id, both by the beginning
 //! of one. What could be two is not guessed.
 
-use locum_kernel::{AgentId, AskId, Entry, Event, Session, View};
+use locum_kernel::{AgentId, AskId, Entry, Event, Refusal, Session, View, distance};
 
 use crate::complaint::{Complaint, USAGE};
 use crate::look::text;
@@ -22,6 +22,30 @@ pub(crate) fn agent(session: &Session, name: &str) -> Result<AgentId, Complaint>
 pub(crate) fn agent_seen(view: &View, name: &str) -> Result<AgentId, Complaint> {
     let named = view.agents.iter().map(|row| (row.id, row.path.clone(), row.label.as_str()));
     agent_among(&view.session, named, name)
+}
+
+/// Why a name that somebody was spoken to by means nobody.
+pub(crate) fn not_meant(session: &str, why: &Refusal) -> Complaint {
+    let list = format!("locum agents -s {}", text::quote(session));
+    if let Refusal::Ambiguous { name, could } = why {
+        let kind = Kind { what: "agent", list };
+        return ambiguous(&kind, name, could.iter().map(String::as_str));
+    }
+    let Refusal::Nobody { name, near } = why else {
+        return Complaint::refused(session, why.to_string());
+    };
+    let cause = if near.is_empty() {
+        "None has a name like it.".into()
+    } else {
+        format!("Near it: {}", text::clean(&near.join(", ")))
+    };
+    Complaint {
+        code: "E120",
+        what: format!("There is no agent or definition {:?}.", text::clean(name)),
+        cause,
+        next: format!("{list}\ndo: locum definitions"),
+        exit: USAGE,
+    }
 }
 
 fn agent_among<'a>(
@@ -186,22 +210,6 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     let near = names.map(|name| (distance(wanted, name), name));
     let near = near.filter(|(far, _)| *far <= 2.max(wanted.chars().count() / 3));
     near.min().map(|(_, name)| name)
-}
-
-/// How many signs must be changed, added or left out to get from one name to the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (done, sign) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = done + 1;
-        for (at, its) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(sign != *its);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

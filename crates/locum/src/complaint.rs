@@ -8,6 +8,7 @@ use locum_kernel::Unfoldable;
 use locum_runtime::clock::rfc3339;
 use locum_runtime::{driver, script};
 
+use crate::address;
 use crate::look::text::quote;
 
 /// The exit codes of the command line, by what they mean.
@@ -461,7 +462,7 @@ impl Complaint {
                 next: "locum version, then install a newer one".into(),
                 exit: DATA,
             },
-            driver::Error::Refused { session, why } => Complaint::refused(session, why.to_string()),
+            driver::Error::Refused { session, why } => address::not_meant(session, why),
             driver::Error::Full { session } => Complaint {
                 code: "E114",
                 what: "The disk is full; everything that had happened is safe.".into(),

@@ -11,7 +11,8 @@ use locum_definitions::{
     Parameter, Problem, Scope, Server, StartedBy, build_for, fingerprint, load_from, to_kernel,
 };
 use locum_kernel::{
-    Check, Definition as Judged, Kind as JudgedKind, Offer, Sub, Time, ToolSpec, Wanted,
+    Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Sub, Time, ToolSpec,
+    Wanted, distance,
 };
 use locum_runtime::form;
 use locum_runtime::library::Library;
@@ -31,6 +32,8 @@ use crate::trust::approve;
 const FRESH_MS: u64 = 1_000;
 /// Definitions a session is told of; more are still found by name.
 const OFFERS_MAX: usize = 500;
+/// Names like one that is not there.
+const NEAR_MAX: usize = 5;
 
 /// What definitions are made to fit.
 pub(crate) struct World {
@@ -96,10 +99,20 @@ impl Library for Librarian {
         Some(self.offered(&state.files))
     }
 
-    fn summon(&self, name: &str) -> Option<Result<Judged, String>> {
-        let files = self.files();
-        let found = files.named(name).ok()?;
-        Some(self.summoned(&files, found))
+    fn summon(&self, name: &str) -> Named {
+        let files = self.files_with(name);
+        match files.named(name) {
+            Ok(found) if self.is_played(found) => Named::Nothing,
+            Ok(found) => match self.summoned(&files, found) {
+                Ok(made) => Named::Made(Box::new(made)),
+                Err(why) => Named::Not(why),
+            },
+            Err(_) => Named::Nothing,
+        }
+    }
+
+    fn near(&self, name: &str) -> Vec<String> {
+        near(&self.files_with(name), name)
     }
 
     fn bring(&self, wanted: &Wanted, subs: &[Sub]) -> Option<Result<Judged, String>> {
@@ -117,7 +130,7 @@ impl Library for Librarian {
             Err(_) if self.is_known(&wanted.name) => return None,
             Err(not_found) => return Some(Err(not_found.to_string())),
         };
-        if found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name) {
+        if self.is_played(found) {
             return None;
         }
         Some(self.made(&files, found, wanted, values))
@@ -161,9 +174,24 @@ impl Librarian {
             StartedBy::Anybody | StartedBy::Models => true,
             StartedBy::People | StartedBy::Nobody => false,
         };
-        let is_played =
-            found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name);
-        found.shadowed_by.is_none() && is_on(found, &self.world.settings) && by_models && !is_played
+        let is_there = found.shadowed_by.is_none() && is_on(found, &self.world.settings);
+        is_there && by_models && !self.is_played(found)
+    }
+
+    /// It comes with the program, and the script has its own.
+    fn is_played(&self, found: &Found) -> bool {
+        found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name)
+    }
+
+    /// What was found last, or what is there now if that does not have the name: a person who has
+    /// just written a file may call it.
+    fn files_with(&self, name: &str) -> Arc<Files> {
+        let files = self.files();
+        let is_fresh = || fingerprint(&self.world.shelves.places()) == files.fingerprint;
+        if files.named(name).is_ok() || is_fresh() {
+            return files;
+        }
+        Arc::new(self.world.shelves.scan())
     }
 
     /// The script plays it, or the kernel has it itself.
@@ -354,6 +382,16 @@ impl Librarian {
             print::note(text);
         }
     }
+}
+
+/// Definitions with names like this one, as agents with names like it are found.
+pub(crate) fn near(files: &Files, name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let far = 2.max(wanted.chars().count() / 3);
+    let names = files.found.iter().filter(|found| found.shadowed_by.is_none());
+    let near = names.map(|it| (distance(&wanted, &it.name.to_lowercase()), it.name.as_str()));
+    let near: BTreeSet<_> = near.filter(|(apart, _)| *apart <= far).collect();
+    near.into_iter().take(NEAR_MAX).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// A skill is looked for first where one is named as a skill.

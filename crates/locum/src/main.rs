@@ -51,6 +51,7 @@ mod terminal;
 mod tree;
 mod trust;
 mod undo;
+mod whom;
 mod workshop;
 
 use std::env;
@@ -113,7 +114,10 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
             definitions::obey(it, &Places { data, config })
         }
         Command::Trust(it) => trust::obey(it, flags.data.as_deref()),
-        Command::Act(act) => act::act(act, flags.data.as_deref()),
+        Command::Act(act) => {
+            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
+            act::act(act, &Places { data, config })
+        }
         Command::Memory(memory) => memory::obey(memory, flags.data.as_deref()),
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::ScriptServer(server) => serve_script::serve(server),

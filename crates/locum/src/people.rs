@@ -21,7 +21,6 @@ use tokio::sync::mpsc;
 
 use crate::address;
 use crate::kept::unkept;
-use crate::librarian::Librarian;
 use crate::print::note;
 
 /// Lines of standard input, until it ends.
@@ -98,8 +97,6 @@ pub(crate) async fn stdio(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
 pub(crate) struct Crowd {
     pub(crate) config: Config,
     pub(crate) tools: Arc<dyn Toolbox>,
-    /// Who can be started by name.
-    pub(crate) librarian: Arc<Librarian>,
 }
 
 /// From now on nobody is there.
@@ -134,7 +131,8 @@ async fn hear(handle: &Handle, line: &str) -> Result<(), Closed> {
 fn input(view: &View, said: Said) -> Result<Input, String> {
     Ok(match said {
         Said::Message { to, text, mode, id } => {
-            let to = to.map_or(Ok(To::Floor), |name| agent(view, &name).map(To::Agent))?;
+            // Whom a name means is decided by whoever drives the session.
+            let to = to.map_or(To::Floor, |name| To::Name(plain(&name).to_owned()));
             Input::Said(Message { to, external_id: id, ..message(text, mode) })
         }
         Said::Decision { id, decision, scope, message, input } => {
@@ -168,6 +166,11 @@ pub(crate) fn ask<'v>(view: &'v View, id: &str) -> Option<&'v Card> {
 fn ask_id(id: &str) -> Result<AskId, String> {
     let number = id.strip_prefix('q').unwrap_or(id).parse().map(AskId);
     number.map_err(|_| format!("{id:?} is no ask"))
+}
+
+/// A name without the sign that says it is one.
+pub(crate) fn plain(name: &str) -> &str {
+    name.strip_prefix('@').unwrap_or(name)
 }
 
 /// Whom a typed name means, or why it means nobody.

@@ -138,7 +138,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let (reader, cwd) = (driver.subscribe(), config.workspace.clone());
     let source = Source { reader, journal, session: key.clone(), cwd };
     let printed = print::start(style(flags.json, plain, approvals), source)?;
-    driver.set_library(Arc::clone(&librarian) as Arc<dyn Library>);
+    driver.set_library(librarian as Arc<dyn Library>);
     let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
     let hands = Hands { provider, tools };
@@ -149,7 +149,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     // Only for whoever reads it: what is sent is kept until every reader has had it.
     let lines = (approvals == Approvals::Itself).then(|| driver.subscribe());
     let keeper = keep(driver.grants(), &folder, &config);
-    let crowd = Crowd { config: config.clone(), tools: Arc::clone(&hands.tools), librarian };
+    let crowd = Crowd { config: config.clone(), tools: Arc::clone(&hands.tools) };
     let people = listen(driver.handle(), lines, approvals, crowd);
     let mut door = door(&folder);
     let visitors = receive(door.as_mut(), desk);

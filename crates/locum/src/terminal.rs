@@ -8,7 +8,6 @@ use locum_runtime::answer;
 use locum_runtime::driver::{Closed, Handle};
 
 use crate::kept::unkept;
-use crate::librarian::Librarian;
 use crate::people::{self, Crowd, agent, me, message};
 use crate::print::note;
 
@@ -18,7 +17,7 @@ pub(crate) async fn listen(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
         Ok(mut lines) => {
             while let Some(line) = lines.recv().await {
                 let view = handle.view().await?;
-                let told = match meaning(&view, line.trim(), &crowd.librarian) {
+                let told = match meaning(&view, line.trim()) {
                     Ok(None) => None,
                     Ok(Some(input)) => {
                         let unkept = unkept::of_answer(&view, &input);
@@ -38,22 +37,13 @@ pub(crate) async fn listen(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
 }
 
 /// What a typed line means now; nothing, if it is empty and nothing can be answered by that.
-fn meaning(view: &View, line: &str, librarian: &Librarian) -> Result<Option<Input>, String> {
+fn meaning(view: &View, line: &str) -> Result<Option<Input>, String> {
     if let Some(rest) = line.strip_prefix('/') {
         return slash(view, rest).map(Some);
     }
-    if let Some(rest) = line.strip_prefix('@') {
-        let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let to = match agent(view, name) {
-            Ok(agent) => To::Agent(agent),
-            // Somebody who is not there yet: whoever drives the session starts them.
-            Err(_) if librarian.files().named(name).is_ok() => {
-                return Ok(Some(Input::Said(message(line.to_owned(), Urgency::Queue))));
-            }
-            Err(why) => return Err(why),
-        };
-        let text = text.trim().to_owned();
-        return Ok(Some(Input::Said(Message { to, ..message(text, Urgency::Queue) })));
+    // Whom it names is decided by whoever drives the session; it answers no ask.
+    if line.starts_with('@') {
+        return Ok(Some(Input::Said(message(line.to_owned(), Urgency::Queue))));
     }
     let open: Vec<&Card> = view.asks.iter().filter(|card| card.to == AskTo::Person).collect();
     if let Some((card, line)) = meant(&open, line)? {

@@ -358,7 +358,7 @@ fn what_cannot_be_meant_is_told() {
             ("send _", "E100", "empty"),
             ("send two words", "E100", "quote"),
             ("send hi -s nobody", "E120", "no session \"nobody\""),
-            ("send @nobody hi", "E120", "no agent \"nobody\""),
+            ("send @nobody hi", "E120", "no agent or definition \"nobody\""),
             ("send @m hi", "E121", "could be 3 agents"),
             ("cancel nobody", "E120", "no agent"),
             ("continue left", "E104", "not paused but approve"),

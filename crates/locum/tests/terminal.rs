@@ -157,7 +157,7 @@ fn the_floor_is_left_and_one_agent_spoken_to() {
     };
     terminal.until("main/scout: Where to? (look)\n");
     terminal.type_line("@nobody hello");
-    terminal.until("There is no agent \"nobody\".");
+    terminal.until("There is no agent or definition \"nobody\".");
     terminal.type_line("/nothing");
     terminal.until("/nothing is not known");
     terminal.type_line("@scout north");

@@ -209,6 +209,7 @@ fn is_for_people(input: &Input) -> bool {
         | Input::Ran { .. }
         | Input::Prepared { .. }
         | Input::Delivered { .. }
+        | Input::Summoned { .. }
         | Input::Ticked => false,
     }
 }

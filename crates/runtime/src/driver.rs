@@ -401,9 +401,7 @@ impl Driver {
     fn decide(&mut self, mut input: Input, when: When) -> Result<Option<Seq>, Refusal> {
         let at = self.world.clock.now();
         subjects::fill(&self.session, &mut input);
-        if let Some(library) = &self.library {
-            input = library::started(&**library, &self.session, input);
-        }
+        let input = library::addressed(self.library.as_deref(), &self.session, at, input)?;
         let before = self.session.seq();
         let events = step(&mut self.session, at, input)?;
         debug_assert_eq!(self.session.check(), Ok(()), "after {events:?}");

@@ -97,6 +97,8 @@ struct Telling<'s> {
     /// The session after the whole entry.
     after: &'s Session,
     lines: Vec<Line>,
+    /// Who was born without a call; what they hear next is their brief.
+    newcomer: Option<AgentId>,
 }
 
 impl Default for Teller {
@@ -148,7 +150,7 @@ impl Teller {
     /// order, or the numbers are wrong.
     pub fn tell(&mut self, after: &Session, entry: &Entry) -> Vec<Line> {
         let (at, ts) = (entry.at, rfc3339(entry.at));
-        let mut telling = Telling { at, ts, after, lines: Vec::new() };
+        let mut telling = Telling { at, ts, after, lines: Vec::new(), newcomer: None };
         // A restart is told with the world it comes in, which its entry names later.
         for event in &entry.events {
             if let Event::Configured { changes } = event {
@@ -324,12 +326,12 @@ impl Teller {
     }
 
     fn heard(&mut self, telling: &mut Telling<'_>, agent: AgentId, note: &Note) {
+        // A birth is told with its brief, which is the next fact of the same entry.
+        if note.source == Source::Brief || telling.newcomer.take() == Some(agent) {
+            self.born(telling, agent, &note.text);
+        }
         if let Some(input) = note.input {
             self.taken(telling, agent, input, Body::InputStarted);
-        }
-        // A birth is told with its brief, which is the next fact of the same entry.
-        if note.source == Source::Brief {
-            self.born(telling, agent, &note.text);
         }
     }
 
@@ -356,7 +358,7 @@ impl Teller {
 
 fn input_line(input: InputId, message: &Message, position: usize) -> InputLine {
     let (channel, from) = (message.channel.clone(), message.sender.clone());
-    InputLine { input: input.to_string(), channel, from, position, text: message.text.clone() }
+    InputLine { input: input.to_string(), channel, from, position, text: message.words() }
 }
 
 /// The word for what began a decision.

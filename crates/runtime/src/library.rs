@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use locum_kernel::{
-    Command, Definition, Input, Made, Message, Offer, Reply, Session, Sub, Time, To, Wanted, Who,
-    wanted,
+    Definition, Found, Input, Key, Known, Made, Offer, Refusal, Reply, Session, Sub, Time, Wanted,
+    meant, wanted,
 };
 
 /// The definitions of a session.
@@ -15,7 +15,10 @@ pub trait Library: Debug + Send + Sync {
     fn news(&self, now: Time) -> Option<Vec<Offer>>;
 
     /// The definition a person names with `@name`, if there is one, or why it cannot be started.
-    fn summon(&self, name: &str) -> Option<Result<Definition, String>>;
+    fn summon(&self, name: &str) -> Found;
+
+    /// Names of definitions that are like one that is not there.
+    fn near(&self, name: &str) -> Vec<String>;
 
     /// The definition a call names, made for this call, or why it cannot be. `subs` are those
     /// that only the caller may use. `None`: nothing of that name is here, and the session's own
@@ -49,30 +52,31 @@ pub(crate) async fn furnish(library: Arc<dyn Library>, subs: Vec<Sub>, mut reply
     reply
 }
 
-/// `@name text` for somebody who is not there yet starts them. What a channel must not deliver
-/// twice stays a message; so does a name that means nobody.
-pub(crate) fn started(library: &dyn Library, session: &Session, input: Input) -> Input {
-    let Input::Said(message) = &input else { return input };
-    let Some((name, text)) = addressed(message) else { return input };
-    let is_there = |agent: &locum_kernel::Agent| agent.label() == name && !agent.has_ended();
-    if session.agents().iter().any(is_there) {
-        return input;
-    }
-    match library.summon(name) {
-        Some(Ok(definition)) => {
-            let (definition, text) = (Box::new(definition), text.to_owned());
-            let by = Who::Person(message.sender.clone());
-            Input::Commanded { by, command: Command::Start { definition, text } }
+/// Says whom a message is for that names somebody, if it does: the kernel decides by what this
+/// session and its library know.
+pub(crate) fn addressed(
+    library: Option<&dyn Library>,
+    session: &Session,
+    at: Time,
+    input: Input,
+) -> Result<Input, Refusal> {
+    let Input::Said(message) = input else { return Ok(input) };
+    let defined = |name: &str| match library.map(|library| library.summon(name)) {
+        Some(Found::Made(_)) => Known::Yes,
+        Some(Found::Not(why)) => Known::Not(why),
+        Some(Found::Nothing) => {
+            Known::No(library.map(|library| library.near(name)).unwrap_or_default())
         }
-        Some(Err(_)) | None => input,
-    }
+        None => Known::No(Vec::new()),
+    };
+    meant(session, message, at, defined).map(Input::Said)
 }
 
-fn addressed(message: &Message) -> Option<(&str, &str)> {
-    if message.to != To::Floor || message.external_id.is_some() {
-        return None;
-    }
-    let rest = message.text.trim_start().strip_prefix('@')?;
-    let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    (!name.is_empty()).then_some((name, text.trim()))
+/// Looks for whom a person named. Files are read, so not on the thread that drives.
+pub(crate) async fn summon(library: Option<Arc<dyn Library>>, key: Key, name: String) -> Input {
+    let look = move || library.map_or(Found::Nothing, |library| library.summon(&name));
+    let found = tokio::task::spawn_blocking(look).await;
+    // Whoever looked has panicked: that is no reason to lose what was said.
+    let found = found.unwrap_or_else(|_| Found::Not("it cannot be read".into()));
+    Input::Summoned { key, found }
 }

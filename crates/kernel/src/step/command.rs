@@ -33,7 +33,6 @@ impl Step<'_> {
             Command::Continue { agent, text } => self.continued(agent, text, &by),
             Command::Narrow { agent, to } => self.narrow(agent, &to),
             Command::Compact { agent } => self.compact(agent),
-            Command::Start { definition, text } => self.start_on_floor(&definition, &text, &by),
         }
     }
 

@@ -15,8 +15,8 @@ use crate::limits::{
     AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX,
 };
 use crate::{
-    Agent, AgentId, AgentLimits, CallId, Definition, Event, Kind, Made, Make, Mode, Note, Output,
-    Refusal, Source, Spawn, Sub, Tool, Use, Who, clip, headline,
+    Agent, AgentId, AgentLimits, CallId, Definition, Event, InputId, Kind, Made, Make, Message,
+    Mode, Note, Output, Source, Spawn, Sub, Tool, Use, clip, headline,
 };
 
 /// A birth somebody asked for.
@@ -149,21 +149,19 @@ impl Step<'_> {
         Ok(None)
     }
 
-    /// `@name` for somebody who is not there yet: takes the floor from whoever has it.
+    /// Somebody a person named takes the floor from whoever has it. Returns why nobody does.
     pub(super) fn start_on_floor(
         &mut self,
         definition: &Definition,
-        text: &str,
-        by: &Who,
-    ) -> Result<(), Refusal> {
-        if text.len() > INPUT_BYTES_MAX {
-            return Err(Refusal::TooLarge { bytes: text.len(), max: INPUT_BYTES_MAX });
-        }
+        message: &Message,
+        input: InputId,
+    ) -> Result<(), String> {
         let top = self.session.top();
-        let born = self.may_be_born(&self.session[top], Make::UseAgent, definition);
-        born.map_err(|why| Refusal::NotBorn { why })?;
-        let source = Source::Person { channel: String::new(), sender: by.to_string() };
-        let note = Note::new(source, opened(definition, text));
+        self.may_be_born(&self.session[top], Make::UseAgent, definition)?;
+        let Message { channel, sender, text, pictures, .. } = message.clone();
+        let source = Source::Person { channel, sender };
+        let input = Some(input);
+        let note = Note { input, pictures, ..Note::new(source, opened(definition, &text)) };
         self.bring(Vec::from([definition.clone()]));
         let request = Request {
             name: definition.name.clone(),
@@ -176,8 +174,7 @@ impl Step<'_> {
             after: Vec::new(),
             parameters: None,
         };
-        let child = self.bear(top, None, definition, request, Vec::new());
-        let child = child.map_err(|why| Refusal::NotBorn { why })?;
+        let child = self.bear(top, None, definition, request, Vec::new())?;
         self.emit(Event::Heard { agent: child, note });
         self.ready.push_back(child);
         Ok(())

@@ -5,24 +5,28 @@ use alloc::string::String;
 
 use super::Step;
 use crate::limits::{
-    COALESCE_MS, DEDUPE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, PICTURES_MAX, QUEUE_MAX,
+    COALESCE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, PICTURES_MAX, QUEUE_MAX,
 };
 use crate::{
     Agent, AgentId, AskId, AskKind, AskTo, Call, Event, InputId, Message, Note, Phase, Refusal,
-    Source, To, Urgency, Waiting, Who, dedupe_key,
+    Source, To, Urgency, Waiting, Who,
 };
 
 impl Step<'_> {
     pub(super) fn said(&mut self, mut message: Message) -> Result<(), Refusal> {
         message.pictures.truncate(PICTURES_MAX);
-        check_text(&message.text)?;
         check_names(&message)?;
-        let seen = dedupe_key(&message).and_then(|id| self.session.seen.ids.get(&id));
-        if let Some((input, at)) = seen
-            && self.at.since(*at) <= DEDUPE_MS
-        {
-            return Err(Refusal::Duplicate { input: *input });
+        if let Some(input) = self.session.seen_before(&message, self.at) {
+            return Err(Refusal::Duplicate { input });
         }
+        if let To::Name(name) = &message.to {
+            match self.session.live_named(name)[..] {
+                [id] => message.to = To::Agent(id),
+                // A name alone is enough to start somebody.
+                [] | [..] => return self.await_name(message),
+            }
+        }
+        check_text(&message.text)?;
         let queued = message.urgency == Urgency::Queue && message.to == To::Floor;
         if queued && self.session.queue.len() >= QUEUE_MAX {
             return Err(Refusal::QueueFull { max: QUEUE_MAX });
@@ -31,6 +35,7 @@ impl Step<'_> {
             To::Floor => self.session.top(),
             To::Main => AgentId::MAIN,
             To::Agent(id) => self.live_agent(id)?.id,
+            To::Name(_) => return Err(Refusal::Empty),
         };
         let agent = self.agent(to)?;
         if agent.inbox.len() >= INBOX_MAX {
@@ -52,9 +57,23 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Stands in the queue until somebody has looked for the definition; what is said after it
+    /// waits behind it, for it may be meant for them.
+    fn await_name(&mut self, message: Message) -> Result<(), Refusal> {
+        if message.text.len() > INPUT_BYTES_MAX {
+            return Err(Refusal::TooLarge { bytes: message.text.len(), max: INPUT_BYTES_MAX });
+        }
+        if self.session.queue.len() >= QUEUE_MAX {
+            return Err(Refusal::QueueFull { max: QUEUE_MAX });
+        }
+        self.admit_message(message);
+        Ok(())
+    }
+
     fn queue_up(&mut self, message: Message) {
         let joins = self.session.queue.back().filter(|last| {
-            last.message.channel == message.channel
+            last.message.to == To::Floor
+                && last.message.channel == message.channel
                 && last.message.sender == message.sender
                 && last.message.urgency == Urgency::Queue
                 && last.message.reply_to == message.reply_to
@@ -99,7 +118,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn waiting(&self, input: InputId) -> Result<&Waiting, Refusal> {
+    pub(super) fn waiting(&self, input: InputId) -> Result<&Waiting, Refusal> {
         let found = self.session.queue.iter().find(|waiting| waiting.input == input);
         found.ok_or(Refusal::UnknownInput { input })
     }
@@ -108,7 +127,7 @@ impl Step<'_> {
     pub(super) fn serve_queue(&mut self) -> bool {
         let top = self.session.top();
         let Some(first) = self.session.queue.front() else { return false };
-        if !self.listens(&self.session[top]) {
+        if matches!(first.message.to, To::Name(_)) || !self.listens(&self.session[top]) {
             return false;
         }
         let input = first.input;
@@ -138,7 +157,7 @@ impl Step<'_> {
     }
 
     /// An admitted input reaches its agent: as the answer to its question, or as a note.
-    fn hear_input(&mut self, id: AgentId, input: InputId) {
+    pub(super) fn hear_input(&mut self, id: AgentId, input: InputId) {
         let Ok(message) = self.waiting(input).map(|waiting| waiting.message.clone()) else {
             return;
         };
@@ -189,8 +208,12 @@ fn check_text(text: &str) -> Result<(), Refusal> {
 }
 
 fn check_names(message: &Message) -> Result<(), Refusal> {
-    let Message { channel, sender, external_id, reply_to, .. } = message;
-    let names = [Some(channel), Some(sender), external_id.as_ref(), reply_to.as_ref()];
+    let Message { channel, sender, external_id, reply_to, to, .. } = message;
+    let to = if let To::Name(name) = to { Some(name) } else { None };
+    if to.is_some_and(|name| name.trim().is_empty()) {
+        return Err(Refusal::Empty);
+    }
+    let names = [Some(channel), Some(sender), external_id.as_ref(), reply_to.as_ref(), to];
     let bytes = names.into_iter().flatten().map(String::len).max().unwrap_or_default();
     if bytes > NAME_BYTES_MAX {
         return Err(Refusal::TooLarge { bytes, max: NAME_BYTES_MAX });
@@ -198,7 +221,7 @@ fn check_names(message: &Message) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn who(message: &Message) -> Who {
+pub(super) fn who(message: &Message) -> Who {
     let Message { channel, sender, .. } = message;
     let name = if sender.is_empty() { channel.clone() } else { format!("{sender} on {channel}") };
     Who::Person(name)

@@ -3,8 +3,8 @@
 
 use locum_kernel::{
     AgentId, Allow, AskId, Class, Command, Config, Definition, Digest, Effect, Failure,
-    FailureKind, Input, InputId, Key, Kind, Message, Output, Ready, Reply, Rights, Scope, Seq,
-    Session, Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, Wonder, owed,
+    FailureKind, Found, Input, InputId, Key, Kind, Message, Output, Ready, Reply, Rights, Scope,
+    Seq, Session, Time, To, TreeLimits, Urgency, Usage, Use, Verdict, Who, Wonder, owed,
 };
 use serde_json::{Value, json};
 
@@ -59,6 +59,8 @@ fn said(session: &Session) -> Vec<Bad> {
     let mut all = vec![
         ("empty", Input::Said(message(""))),
         ("blank", Input::Said(message(" \n\t"))),
+        ("to no name", Input::Said(Message { to: To::Name(" ".into()), ..message("x") })),
+        ("to a name", Input::Said(Message { to: To::Name("zed".into()), ..message("") })),
         ("to nobody", Input::Said(Message { to: To::Agent(NOBODY), ..message("x") })),
     ];
     for agent in session.agents() {
@@ -169,6 +171,7 @@ fn keys(session: &Session) -> Vec<Bad> {
             ("an empty result", Input::Ran { key, output: Output::default() }),
             ("wondered", Input::Wondered { key, wonder: wonder(String::new()) }),
             ("relayed", Input::Relayed { key }),
+            ("summoned", Input::Summoned { key, found: Found::Nothing }),
             ("prepared", Input::Prepared { key, error: None, ready: Ready::default() }),
             (
                 "not prepared",
@@ -232,6 +235,7 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
     let mut all = vec![
         ("a long message", Input::Said(message(&long))),
         ("a long sender", Input::Said(Message { sender: long.clone(), ..message("x") })),
+        ("a long name", Input::Said(Message { to: To::Name(long.clone()), ..message("x") })),
         ("a long id", Input::Said(Message { external_id: Some(long.clone()), ..message("x") })),
         ("a long reason", commanded(Command::Cancel { agent: AgentId::MAIN, why: long.clone() })),
         ("a long result", commanded(Command::Done { text: long.clone() })),
@@ -269,6 +273,10 @@ pub(crate) fn huge(session: &Session) -> Vec<Bad> {
             }
             Effect::Deliver { key, .. } => {
                 all.push(("a long cause", Input::Delivered { key, error: Some(long.clone()) }));
+            }
+            Effect::Summon { key } => {
+                let found = Found::Not(long.clone());
+                all.push(("a long cause", Input::Summoned { key, found }));
             }
             Effect::Relay { .. } => {}
         }
@@ -310,7 +318,8 @@ pub(crate) fn fifty_megabytes(session: &Session) -> Option<Bad> {
         Effect::RunTool { .. }
         | Effect::Prepare { .. }
         | Effect::Deliver { .. }
-        | Effect::Relay { .. } => None,
+        | Effect::Relay { .. }
+        | Effect::Summon { .. } => None,
     })
 }
 

@@ -39,6 +39,7 @@ words! { INPUTS, input(Input):
     Input::Relayed { .. } => "relayed",
     Input::Prepared { .. } => "prepared",
     Input::Delivered { .. } => "delivered",
+    Input::Summoned { .. } => "summoned",
     Input::Ticked => "ticked",
 }
 
@@ -51,7 +52,6 @@ words! { COMMANDS, command(Command):
     Command::Continue { .. } => "continue",
     Command::Narrow { .. } => "narrow",
     Command::Compact { .. } => "compact",
-    Command::Start { .. } => "start",
 }
 
 words! { EVENTS, event(Event):
@@ -104,6 +104,7 @@ words! { EFFECTS, effect(Effect):
     Effect::Prepare { .. } => "prepare",
     Effect::Deliver { .. } => "deliver",
     Effect::Relay { .. } => "relay",
+    Effect::Summon { .. } => "summon",
 }
 
 words! { VERDICTS, verdict(Verdict):
@@ -235,6 +236,8 @@ words! { REFUSALS, refusal(Refusal):
     Refusal::Widens { .. } => "widens",
     Refusal::NotBorn { .. } => "not_born",
     Refusal::Unheard { .. } => "unheard",
+    Refusal::Nobody { .. } => "nobody",
+    Refusal::Ambiguous { .. } => "ambiguous",
 }
 
 /// All lists, each under the name its words are kept with.

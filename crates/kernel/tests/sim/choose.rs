@@ -2,8 +2,8 @@
 
 use super::world::{Act, World};
 use locum_kernel::{
-    AgentId, Allow, AskKind, Audience, Class, Command, Effect, Failure, FailureKind, Message,
-    Output, PolicyMode, Reply, Rights, Scope, To, Urgency, Usage, Use, Verdict,
+    AgentId, Allow, AskKind, Audience, Class, Command, Effect, Failure, FailureKind, Found,
+    Message, Output, PolicyMode, Reply, Rights, Scope, To, Urgency, Usage, Use, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -85,9 +85,13 @@ impl Chooser {
                 1 => Urgency::Interrupt,
                 _ => Urgency::Queue,
             },
-            to: match self.rng.below(8) {
+            to: match self.rng.below(10) {
                 0 => To::Main,
                 1 => To::Agent(someone),
+                2 | 3 => {
+                    let names = ["alpha", "beta", "somebody", "nobody"];
+                    To::Name((*self.rng.pick(&names)).into())
+                }
                 _ => To::Floor,
             },
             reply_to: (self.rng.below(3) == 0).then(|| "chat/ann".to_string()),
@@ -104,6 +108,11 @@ impl Chooser {
                 Act::Wonder(*agent, self.rng.index(3), self.rng.below(100))
             }
             Effect::Relay { agent, .. } => Act::Relayed(*agent),
+            Effect::Summon { .. } => Act::Summoned(match self.rng.below(4) {
+                0 => Found::Nothing,
+                1 => Found::Not("it is broken".into()),
+                _ => Found::Made(Box::new(world.somebody())),
+            }),
             Effect::RunTool { agent, .. } => {
                 let output = if self.rng.below(4) == 0 {
                     Output::error("it broke")
@@ -229,9 +238,8 @@ impl Chooser {
         // Those who live are more interesting than those who have ended.
         let live: Vec<_> = world.session.agents().iter().filter(|it| !it.has_ended()).collect();
         let agent = self.rng.pick(&live).id();
-        match self.rng.below(10) {
+        match self.rng.below(9) {
             0 => Command::Back,
-            8 => Command::Start { definition: Box::new(world.somebody()), text: "go".into() },
             1 => Command::Done { text: "enough".into() },
             2 | 3 => Command::Foreground { agent },
             4 => Command::Background,
@@ -266,6 +274,7 @@ pub(crate) fn wind_down(world: &World) -> Option<Act> {
             Effect::CallModel { agent, .. } => Act::Reply(*agent, last_words(*agent)),
             Effect::RunTool { agent, .. } => Act::Ran(*agent, 0, Output::ok("fine")),
             Effect::Relay { agent, .. } => Act::Relayed(*agent),
+            Effect::Summon { .. } => Act::Summoned(Found::Nothing),
             Effect::Prepare { agent, .. } => Act::Prepared(*agent, None),
             Effect::Deliver { .. } => Act::Delivered(None),
         });
@@ -275,7 +284,10 @@ pub(crate) fn wind_down(world: &World) -> Option<Act> {
             Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
                 not_before.since(world.now)
             }
-            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => 0,
+            Effect::RunTool { .. }
+            | Effect::Prepare { .. }
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => 0,
         };
         return Some(Act::Pass(wait.max(1)));
     }

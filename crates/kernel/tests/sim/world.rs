@@ -6,7 +6,7 @@ use super::choose::Rng;
 use super::laws::Laws;
 use locum_kernel::{
     AgentId, AgentLimits, AskId, Audience, Check, Class, Command, Config, Definition, Effect,
-    Entry, Failure, Input, InputId, Key, Kind, Message, Mode, ModelSpec, Output, PolicyMode,
+    Entry, Failure, Found, Input, InputId, Key, Kind, Message, Mode, ModelSpec, Output, PolicyMode,
     Program, ProgramInput, Proof, Ready, Refusal, Reply, Rights, Seq, Session, State, Time,
     ToolSpec, TreeLimits, VERSION, Verdict, Who, Wonder, fold, owed, prompt, step, view,
 };
@@ -25,6 +25,7 @@ pub(crate) enum Act {
     Retool(u64),
     Prepared(AgentId, Option<String>),
     Delivered(Option<String>),
+    Summoned(Found),
     /// The nth open ask, and whether to answer it a second time at once.
     Answer(usize, Verdict, bool),
     Command(Command),
@@ -97,7 +98,10 @@ impl World {
             Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => {
                 *not_before <= self.now
             }
-            Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => true,
+            Effect::RunTool { .. }
+            | Effect::Prepare { .. }
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => true,
         }
     }
 
@@ -123,6 +127,11 @@ impl World {
                 let key = self.find(|effect| matches!(effect, Effect::Deliver { .. }));
                 let error = error.clone();
                 key.map_or(Ok(()), |key| self.input(Input::Delivered { key, error }))
+            }
+            Act::Summoned(found) => {
+                let key = self.find(|effect| matches!(effect, Effect::Summon { .. }));
+                let found = found.clone();
+                key.map_or(Ok(()), |key| self.input(Input::Summoned { key, found }))
             }
             Act::Answer(nth, verdict, twice) => self.answer(*nth, verdict, *twice),
             Act::Command(command) => {
@@ -217,6 +226,7 @@ impl World {
         let before = self.session.seq();
         self.input(Input::Replied { key, reply: Reply::default() })?;
         self.input(Input::Ran { key, output: Output::ok("again") })?;
+        self.input(Input::Summoned { key, found: Found::Nothing })?;
         if self.session.seq() != before {
             return Err(format!("a stale answer to {key} was taken"));
         }

@@ -4,9 +4,9 @@
 use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
-    AgentId, Allow, AskId, Class, Command, Deed, Digest, Effect, Failure, FailureKind, Input,
-    InputId, Key, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec, Urgency, Usage,
-    Use, Verdict, Who, Wonder, deadline, owed, wanted,
+    AgentId, Allow, AskId, Class, Command, Deed, Digest, Effect, Failure, FailureKind, Found,
+    Input, InputId, Key, Known, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec,
+    Urgency, Usage, Use, Verdict, Who, Wonder, deadline, meant, owed, summons, wanted,
 };
 
 impl Stage {
@@ -44,6 +44,7 @@ impl Stage {
                 let key = self.owed_key(|effect| matches!(effect, Effect::Relay { .. }))?;
                 return Ok(self.input(Input::Relayed { key }));
             }
+            "summon" => return self.summon(rest),
             "retool" => return self.retool(rest),
             "allow" | "deny" | "answer" | "continue" | "topup" => return self.verdict(first, rest),
             "edit" | "drop" | "move" => return self.queue_act(first, rest),
@@ -63,7 +64,8 @@ impl Stage {
         let (name, rest) = (line[..at].trim(), line[at + 1..].trim());
         let mark = &line[at..=at];
         if mark == ":" {
-            return Ok(self.input(Input::Said(message(name, rest, self)?)));
+            let message = message(name, rest, self)?;
+            return Ok(self.say(message));
         }
         let agent = self.agent(name)?;
         Ok(match mark {
@@ -96,6 +98,38 @@ impl Stage {
                 self.input(Input::Prepared { key, error, ready })
             }
         })
+    }
+
+    /// What the edge does with a message: whom it names is looked up before it is taken.
+    fn say(&mut self, message: Message) -> Outcome {
+        let shelf = &self.shelf;
+        let defined = |name: &str| match shelf.get(name) {
+            Some((_, needs)) if needs.is_empty() => Known::Yes,
+            Some((_, needs)) => Known::Not(format!("{name} needs {}", needs.join(", "))),
+            None => {
+                let near = |it: &&String| locum_kernel::distance(it, name) <= 2;
+                Known::No(shelf.keys().filter(near).cloned().collect())
+            }
+        };
+        match meant(&self.session, message, self.now, defined) {
+            Ok(message) => self.input(Input::Said(message)),
+            Err(why) => {
+                self.seen.refusal(&why);
+                Err(why.to_string())
+            }
+        }
+    }
+
+    /// The first name that waits is looked up on the shelf.
+    fn summon(&mut self, rest: &str) -> Result<Outcome, String> {
+        let key = self.owed_key(|effect| matches!(effect, Effect::Summon { .. }))?;
+        let name = summons(&self.session, key).ok_or("it names nobody")?;
+        let found = match (rest.strip_prefix("error "), self.shelf.get(name)) {
+            (Some(why), _) => Found::Not(text(why)?),
+            (None, Some((definition, _))) => Found::Made(Box::new(definition.clone())),
+            (None, None) => Found::Nothing,
+        };
+        Ok(self.input(Input::Summoned { key, found }))
     }
 
     /// What the edge does with a reply: definitions that its calls name are brought along.
@@ -133,7 +167,10 @@ impl Stage {
         self.owed_key(|effect| match effect {
             Effect::CallModel { agent: of, .. } => model && *of == agent,
             Effect::RunTool { agent: of, .. } => !model && *of == agent,
-            Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => false,
+            Effect::Prepare { .. }
+            | Effect::Deliver { .. }
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => false,
         })
     }
 
@@ -167,10 +204,6 @@ impl Stage {
             "fg" => Command::Foreground { agent: self.agent(target)? },
             "cancel" => Command::Cancel { agent: self.agent(target)?, why: words.into() },
             "continue" => Command::Continue { agent: self.agent(target)?, text: some(words) },
-            "start" => {
-                let found = self.shelf.get(target).ok_or("nothing of that name is on the shelf")?;
-                Command::Start { definition: Box::new(found.0.clone()), text: words.into() }
-            }
             "compact" => Command::Compact { agent: self.agent(target)? },
             "narrow" => {
                 Command::Narrow { agent: self.agent(target)?, to: super::setup::rights(words)? }
@@ -305,7 +338,10 @@ fn message(name: &str, rest: &str, stage: &Stage) -> Result<Message, String> {
             "interrupt" => message.urgency = Urgency::Interrupt,
             "main" => message.to = To::Main,
             name => match name.strip_prefix('@') {
-                Some(name) => message.to = To::Agent(stage.agent(name)?),
+                Some(name) => {
+                    let found = stage.agent(name);
+                    message.to = found.map_or_else(|_| To::Name(name.into()), To::Agent);
+                }
                 None => return Err(format!("who is {name:?}?")),
             },
         }

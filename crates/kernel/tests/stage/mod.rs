@@ -131,7 +131,10 @@ impl Stage {
                 Effect::RunTool { key, agent, .. } => {
                     self.tool_keys.insert(agent, key);
                 }
-                Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => {}
+                Effect::Prepare { .. }
+                | Effect::Deliver { .. }
+                | Effect::Relay { .. }
+                | Effect::Summon { .. } => {}
             }
         }
         let view = view(&self.session, self.now);

@@ -157,6 +157,10 @@ impl Stage {
                 let verdict = relay.verdict.word();
                 format!("relay to {}: wonder {} {verdict}", self.name(agent), relay.wonder)
             }
+            Effect::Summon { key } => {
+                let name = locum_kernel::summons(&self.session, key).expect("an owed name");
+                format!("summon {name}")
+            }
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         if text.is_empty() { "nothing".into() } else { text }

@@ -20,8 +20,8 @@ pub(crate) enum Act {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// `[@AGENT] TEXT`; `-` reads the text from standard input
-    #[arg(required = true, num_args = 1..=2, value_name = "[@AGENT] TEXT")]
+    /// `[@NAME] TEXT`, for an agent or a definition; `-` reads the text from standard input
+    #[arg(required = true, num_args = 1..=2, value_name = "[@NAME] TEXT")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) session: Session,

@@ -126,7 +126,8 @@ fn write(journal: &dyn Journal, name: &str, entries: Vec<Entry>) -> Result<(), C
             Effect::RunTool { .. }
             | Effect::CallModel { .. }
             | Effect::Prepare { .. }
-            | Effect::Relay { .. } => continue,
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => continue,
         };
         let taken = driver::take_alone(journal, name, System.now(), settled);
         taken.map_err(|error| Complaint::driver(&error))?;

@@ -1,7 +1,7 @@
 //! `locum replay`: steps through a journal. At each entry: what was decided, what the session
 //! then looks like, and what the world owes it.
 
-use locum_kernel::{Effect, Entry, Event, Seq, Session, Time, View, deadline, owed, view};
+use locum_kernel::{Effect, Entry, Event, Seq, Session, Time, View, deadline, owed, summons, view};
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
@@ -133,6 +133,10 @@ fn duty(session: &Session, effect: &Effect) -> String {
         Effect::Deliver { key, not_before } => format!("deliver ({key}, {})", after(not_before)),
         Effect::Relay { key, agent, call } => {
             format!("tell {call} of {} its answer ({key})", path(*agent))
+        }
+        Effect::Summon { key } => {
+            let name = summons(session, *key).unwrap_or_default();
+            format!("find whom @{} means ({key})", text::row(name, 100))
         }
     }
 }

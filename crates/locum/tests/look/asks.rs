@@ -85,7 +85,8 @@ impl Stage {
             Effect::RunTool { .. }
             | Effect::Prepare { .. }
             | Effect::Deliver { .. }
-            | Effect::Relay { .. } => None,
+            | Effect::Relay { .. }
+            | Effect::Summon { .. } => None,
         });
         let call = |(name, arguments): &(&str, Value)| Use::new(*name, arguments.clone());
         let calls = calls.iter().map(call).collect();

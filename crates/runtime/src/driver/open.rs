@@ -2,13 +2,14 @@
 //! can be done with a session nobody drives: look at it, hear its lines again, take one input.
 
 use locum_journal::{Journal, Records};
-use locum_kernel::{Entry, Input, Refusal, Seq, Session, Time, VERSION, fold, step};
+use locum_kernel::{Entry, Input, Message, Refusal, Seq, Session, Time, To, VERSION, fold, step};
 use tokio::sync::mpsc;
 
 use super::snapshot::{self, Snapshots};
 use super::{Driver, Error, Handle, POSTS_MAX, World};
 use crate::events::Teller;
 use crate::inflight::Inflight;
+use crate::library;
 use crate::line::Line;
 use crate::live::Feed;
 use crate::subjects;
@@ -116,6 +117,17 @@ pub fn taken_before(why: &Refusal) -> Option<Seq> {
     if let Refusal::Duplicate { input } = why { Some(Seq(input.0)) } else { None }
 }
 
+/// No definitions are at hand here. Whoever says in `to` that there is one has looked, and it is
+/// looked for again when the session is driven; a name that only the text begins with must be one
+/// the session knows.
+fn named_alone(session: &Session, at: Time, input: Input) -> Result<Input, Refusal> {
+    let vouched = |message: &Message| matches!(message.to, To::Name(_));
+    if matches!(&input, Input::Said(message) if vouched(message)) {
+        return Ok(input);
+    }
+    library::addressed(None, session, at, input)
+}
+
 /// Takes one input in a session nobody drives. It is safe when this returns; what it makes owed
 /// is begun by whoever drives the session next, which is why the session is told first that
 /// nobody is there.
@@ -128,6 +140,7 @@ pub fn take_alone(journal: &dyn Journal, key: &str, at: Time, input: Input) -> R
     for mut input in left.into_iter().chain([input]) {
         let before = session.seq();
         subjects::fill(&session, &mut input);
+        let input = named_alone(&session, at, input).map_err(refused)?;
         let events = step(&mut session, at, input).map_err(refused)?;
         entries.push((before, Entry { v: VERSION, seq: Seq(before.0 + 1), at, events }));
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locum_kernel::{
-    AgentId, Effect, Errand, Failure, FailureKind, Input, Key, Output, Ready, Seq, Time, deadline,
-    errand, is_repeatable, owed, parcel, prompt, relay,
+    AgentId, Effect, Errand, Failure, FailureKind, Found, Input, Key, Output, Ready, Seq, Time,
+    deadline, errand, is_repeatable, owed, parcel, prompt, relay, summons,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{Driver, Error, Hands};
 use crate::form;
-use crate::library::furnish;
+use crate::library::{self, furnish};
 use crate::live::Live;
 use crate::provider::Asked;
 
@@ -62,7 +62,8 @@ impl Driver {
                 Effect::CallModel { .. }
                 | Effect::Prepare { .. }
                 | Effect::Deliver { .. }
-                | Effect::Relay { .. } => None,
+                | Effect::Relay { .. }
+                | Effect::Summon { .. } => None,
             };
             let idle = begun.iter().find_map(idle);
             let input = match idle {
@@ -86,7 +87,7 @@ impl Driver {
     /// Losing it and doing it again changes nothing in the world.
     pub(super) fn is_harmless(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::CallModel { .. } => true,
+            Effect::CallModel { .. } | Effect::Summon { .. } => true,
             Effect::RunTool { key, .. } => is_repeatable(&self.session, *key),
             Effect::Prepare { .. } | Effect::Deliver { .. } | Effect::Relay { .. } => false,
         }
@@ -122,6 +123,11 @@ impl Driver {
                     hands.tools.answered(&relay);
                 }
                 self.inflight.start(key, relayed, async move { relayed(key) });
+            }
+            Effect::Summon { key } => {
+                let name = summons(&self.session, key).unwrap_or_default().to_owned();
+                let found = library::summon(self.library.clone(), key, name);
+                self.inflight.start(key, summon_panicked, found);
             }
         }
     }
@@ -192,7 +198,10 @@ impl Driver {
 fn not_before(effect: &Effect) -> Time {
     match effect {
         Effect::CallModel { not_before, .. } | Effect::Deliver { not_before, .. } => *not_before,
-        Effect::RunTool { .. } | Effect::Prepare { .. } | Effect::Relay { .. } => Time(0),
+        Effect::RunTool { .. }
+        | Effect::Prepare { .. }
+        | Effect::Relay { .. }
+        | Effect::Summon { .. } => Time(0),
     }
 }
 
@@ -222,6 +231,10 @@ fn setup_panicked(key: Key) -> Input {
 
 fn relayed(key: Key) -> Input {
     Input::Relayed { key }
+}
+
+fn summon_panicked(key: Key) -> Input {
+    Input::Summoned { key, found: Found::Not(OUR_FAULT.into()) }
 }
 
 fn delivery_panicked(key: Key) -> Input {

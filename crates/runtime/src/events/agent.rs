@@ -28,7 +28,7 @@ impl Teller {
             (Some(parent), Some(call)) => {
                 self.start(telling, parent, call, Some(Class::Delegate));
             }
-            (Some(_), None) => {}
+            (Some(_), None) => telling.newcomer = Some(spawn.agent),
         }
     }
 
