@@ -202,8 +202,12 @@ pub(crate) fn one(word: &str, at: Place, problems: &Problems) -> Vec<ToolUse> {
     vec![named(name)]
 }
 
-/// `Bash(git add:*)` and `Bash(git add *)` mean `git add`, with or without more words.
+/// `Bash(git add:*)` and `Bash(git add *)` mean `git add`, with or without more words. A domain's
+/// star is its own: `WebFetch(domain:*.example.com)`.
 fn calls(tool: &str, pattern: &str) -> String {
+    if tool == "web_fetch" && pattern.starts_with("domain:") {
+        return pattern.to_owned();
+    }
     let start = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     match start {
         Some(start) if tool == "exec" => format!("{start}:*"),

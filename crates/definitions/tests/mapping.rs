@@ -140,7 +140,7 @@ fn rules() {
 /// A list with patterns is the only calls there are; a tool that is listed whole is all of it.
 #[test]
 fn only_these_calls() {
-    let cases: [(&str, &[(&str, &str)]); 7] = [
+    let cases: [(&str, &[(&str, &str)]); 10] = [
         ("color: red", &[]),
         ("tools: Read, Bash", &[]),
         ("tools: Read, Bash(git status:*)", &[("exec", "git status:*")]),
@@ -150,6 +150,15 @@ fn only_these_calls() {
         ),
         ("tools: Bash(git status:*), Bash", &[]),
         ("tools: Bash(*)", &[]),
+        ("tools: WebFetch(domain:example.com)", &[("web_fetch", "domain:example.com")]),
+        (
+            "allowed-tools: [Read, 'WebFetch(domain:*.example.com)', 'WebFetch(domain:b.org)']",
+            &[("web_fetch", "domain:*.example.com"), ("web_fetch", "domain:b.org")],
+        ),
+        (
+            "tools: [Read, 'WebFetch(domain:*.example.com)', 'WebFetch(domain:*)']",
+            &[("web_fetch", "domain:*.example.com"), ("web_fetch", "domain:*")],
+        ),
         ("tools: mcp__tracker, mcp__tracker__list(open)", &[]),
     ];
     for (more, expected) in cases {

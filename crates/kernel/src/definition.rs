@@ -187,6 +187,11 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// It may be called again without doing more than once would.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.idempotent || self.class == Class::Read
+    }
+
     /// One whose calls are known by the argument `subject`.
     #[must_use]
     pub fn new(name: &str, class: Class, subject: Option<&str>) -> ToolSpec {

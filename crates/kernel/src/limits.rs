@@ -53,6 +53,11 @@ pub const COALESCE_MS: u64 = 2_000;
 pub const REPEATS_MAX: u32 = 3;
 /// The same for calls that change nothing. Polling is legitimate; twenty looks are not patience.
 pub const REPEATS_HARMLESS_MAX: u32 = 20;
+/// Calls that take turns, with the same results, for this many rounds ask before the next: three
+/// can be patience, because one of them may wait and another look.
+pub const ROUNDS_MAX: u32 = 4;
+/// So many calls can take turns and be noticed.
+pub const ROUND_CALLS_MAX: usize = 4;
 /// The same call denied this often in a row is told to whoever makes it: a model that has not read
 /// why may read that.
 pub const DENIALS_TOLD: u32 = 3;

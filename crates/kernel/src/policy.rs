@@ -1,6 +1,7 @@
 //! May this agent make this call? One pure function over ceilings, rules, mode and grants.
 //! Deny beats ask beats allow, and nothing a person grants lifts a ceiling or a deny rule.
 
+mod domain;
 mod explain;
 pub(crate) mod keep;
 #[cfg(test)]
@@ -14,7 +15,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
-use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX};
+use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX, ROUNDS_MAX};
+use crate::state::Round;
 use crate::{
     Agent, Audience, Call, Class, Covers, Digest, Grant, Made, Ours, PROGRAM, PolicyMode, Rights,
     Rule, RuleKind, Session, Time, Tool,
@@ -78,9 +80,7 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
         Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
     };
     match again(session, agent, call).filter(|_| call.ours.is_none()) {
-        Some(times) if ruling == Ruling::Allow => {
-            Ruling::Ask(format!("it makes the same call {times} times in a row"))
-        }
+        Some(why) if ruling == Ruling::Allow => Ruling::Ask(why),
         Some(_) | None => ruling,
     }
 }
@@ -96,20 +96,25 @@ fn caution(session: &Session, call: &Call) -> Option<String> {
     session.world.tools.get(&call.name)?.caution.clone()
 }
 
-/// How often in a row the agent will have made this very call, if that is too often. A call with
+/// Why it is asked, if the agent has made this very call too often in a row, or with others in turn
+/// and the same results. A call with
 /// effects that changes nothing any more is a loop nobody watches. Reads may repeat for longer:
 /// polling is how an agent learns that something is ready. Delegation is never one: `wait` and
 /// `list_agents` are meant to be asked again.
-fn again(session: &Session, agent: &Agent, call: &Call) -> Option<u32> {
+fn again(session: &Session, agent: &Agent, call: &Call) -> Option<String> {
     let tool = session.world.tools.get(&call.name)?;
-    let harmless = tool.idempotent || tool.class == Class::Read;
-    let bound = if harmless { REPEATS_HARMLESS_MAX } else { REPEATS_MAX };
+    let harmless = (REPEATS_HARMLESS_MAX, REPEATS_HARMLESS_MAX);
+    let (bound, rounds) = if tool.is_harmless() { harmless } else { (REPEATS_MAX, ROUNDS_MAX) };
     let repeat = &agent.repeat;
     let bound = if repeat.lifted { bound * REPEATS_LIFTED } else { bound };
     let times = repeat.times + 1;
     // The digest is only worked out when it matters.
-    let is_same = || repeat.digest == Some(Digest::of_call(&tool.name, &call.arguments));
-    (times >= bound && is_same()).then_some(times)
+    let digest = || Digest::of_call(&tool.name, &call.arguments);
+    if times >= bound && repeat.digest == Some(digest()) {
+        return Some(format!("it makes the same call {times} times in a row"));
+    }
+    let Round { calls, number } = repeat.rounds.reached(rounds, digest)?;
+    Some(format!("it makes the same {calls} calls in turn, with the same results, {number} times"))
 }
 
 /// The names a call goes by.

@@ -3,6 +3,7 @@
 
 mod agent;
 mod line;
+mod rounds;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,6 +13,8 @@ use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub(crate) use rounds::{Round, Rounds};
 
 use crate::{
     AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
@@ -284,6 +287,8 @@ pub(crate) struct Repeat {
     /// How often in a row it was denied instead.
     #[serde(default)]
     pub(crate) denied: u32,
+    #[serde(default)]
+    pub(crate) rounds: Rounds,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 use locum_journal::{Journal, Sqlite};
 
@@ -66,6 +68,19 @@ fn mortal(journal: Sqlite) -> impl Journal {
 #[cfg(not(debug_assertions))]
 fn mortal(journal: Sqlite) -> impl Journal {
     journal
+}
+
+/// Copies that nobody needs any more go, beside everything else: git takes its time. Whoever opened
+/// the journal is the only one who runs sessions here.
+pub(crate) fn sweep(folder: &Path, key: &str, journal: Arc<dyn Journal>) {
+    let (folder, own) = (folder.to_owned(), key.to_owned());
+    let known = move || {
+        let all = journal.sessions().ok()?.into_iter().map(|listed| listed.session);
+        Some(all.chain([own]).collect())
+    };
+    let sweep = move || locum_tools::sweep(&folder, known);
+    // Without a thread to be had they go another time.
+    drop(thread::Builder::new().name("locum-sweep".to_owned()).spawn(sweep));
 }
 
 fn default() -> Option<PathBuf> {

@@ -18,6 +18,7 @@ use locum_runtime::live::Live;
 use locum_runtime::provider::Asked;
 use locum_runtime::wire::WireName;
 use locum_runtime::wire::greet::Silence;
+use locum_tools::{Leftover, leftovers, past_bytes};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -301,6 +302,7 @@ fn of_data(flag: Option<&Path>) -> Vec<Check> {
             checks.push(fail("data", format!("{shown} cannot be written: {error}"), next));
         }
     }
+    checks.extend(of_leftovers(&folder));
     let file = data::journal_file(&folder);
     if !file.exists() {
         checks.push(ok("sessions", "none yet"));
@@ -332,6 +334,25 @@ fn of_room(journal: &Sqlite) -> Option<Check> {
         }
         Err(error) => Some(complaint("disk", Complaint::journal(&error))),
     }
+}
+
+/// What agents have left, how large it is, and how it goes.
+fn of_leftovers(folder: &Path) -> Vec<Check> {
+    let size = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+    let copy = |it: Leftover| {
+        let what = if it.is_untouched { "nothing was done there" } else { "with changes" };
+        let (top, branch) = (it.folder.display(), &it.branch);
+        let words = format!("{top} on the branch {branch}, {what}, {}", size(it.bytes));
+        warn("copy", words, it.removal())
+    };
+    let mut checks: Vec<Check> = leftovers(folder).into_iter().map(copy).collect();
+    let past = past_bytes(folder);
+    if past > 0 {
+        let kept = folder.join("kept");
+        let words = format!("{} for `locum undo`; rm -r {} forgets it", size(past), kept.display());
+        checks.push(ok("past", words));
+    }
+    checks
 }
 
 fn of_sessions(data: Option<&Path>) -> Result<Check, Complaint> {

@@ -7,7 +7,6 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_journal::Journal;
 use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, State, Urgency};
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::door::{Desk, Door};
@@ -101,9 +100,9 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let clock = rehearsal::clock();
     let settings = Arc::new(settings(flags, places)?);
     let folder = data::folder(places.data)?;
-    let journal: Arc<dyn Journal> = Arc::new(data::open_to_run(&folder)?);
+    let world = World { journal: Arc::new(data::open_to_run(&folder)?), clock: Arc::clone(&clock) };
     let key = session_key(flags, &folder)?;
-    let world = World { journal: Arc::clone(&journal), clock: Arc::clone(&clock) };
+    data::sweep(&folder, &key, Arc::clone(&world.journal));
     let (mut driver, root) = open(flags, &key, &world, text.is_some())?;
     let kept = kept::here(&folder, driver.session(), &root)?;
     let named = model_named(flags, &driver);
@@ -136,7 +135,7 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     flags.output.as_deref().map_or(Ok(()), check_output)?;
     warn(&config, &settings, &kept);
     let (reader, cwd) = (driver.subscribe(), config.workspace.clone());
-    let source = Source { reader, journal, session: key.clone(), cwd };
+    let source = Source { reader, journal: Arc::clone(&world.journal), session: key.clone(), cwd };
     let printed = print::start(style(flags.json, plain, approvals), source)?;
     driver.set_library(librarian as Arc<dyn Library>);
     let since = driver.session().seq();

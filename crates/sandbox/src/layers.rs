@@ -49,7 +49,7 @@ pub(crate) struct Plan {
 /// Where following a path ended.
 enum End {
     There(PathBuf),
-    Absent { first: PathBuf, last: bool },
+    Absent { first: PathBuf, rest: PathBuf },
 }
 
 #[derive(Default)]
@@ -63,6 +63,22 @@ impl Draft {
     fn put(&mut self, path: &Path, mount: Mount) {
         let known = self.mounts.entry(path.to_owned()).or_insert(mount);
         *known = (*known).max(mount);
+    }
+
+    /// With what leads there, if that is made as well.
+    fn want(&mut self, want: Want, roots: &[PathBuf]) {
+        let Want { path, stand_in } = want;
+        let stand_in = match stand_in {
+            StandIn::Within => {
+                let inside = |it: &&Path| root_of(it, roots).is_some_and(|root| root != it);
+                let way: Vec<&Path> = path.ancestors().skip(1).take_while(inside).collect();
+                let way = way.into_iter().rev().map(Path::to_owned);
+                self.wants.extend(way.map(|path| Want { path, stand_in }));
+                StandIn::Folder
+            }
+            StandIn::Folder | StandIn::File(_) => stand_in,
+        };
+        self.wants.push(Want { path, stand_in });
     }
 }
 
@@ -126,7 +142,7 @@ fn roots(walls: &Walls) -> Result<Vec<PathBuf>, NoWalls> {
 }
 
 fn place(guard: &Guard, roots: &[PathBuf], draft: &mut Draft) -> Result<(), NoWalls> {
-    match follow(&guard.path, roots, draft)? {
+    match follow(guard, roots, draft)? {
         End::There(path) => {
             let inside = root_of(&path, roots).is_some();
             let failed = |source| NoWalls::Path { path: path.clone(), source };
@@ -140,16 +156,28 @@ fn place(guard: &Guard, roots: &[PathBuf], draft: &mut Draft) -> Result<(), NoWa
             }
             if inside {
                 hold_parents(&path, roots, draft);
+                // Another process may be about to make it: then it must not go with that one.
+                if guard.keep == Keep::Frozen && standin::looks_so(&path, guard.absent) {
+                    draft.want(Want { path, stand_in: guard.absent }, roots);
+                }
             }
         }
-        End::Absent { first, last } => {
+        End::Absent { first, rest } => {
             if root_of(&first, roots).is_none() {
                 return Ok(());
             }
-            draft.put(&first, Mount::Freeze);
-            hold_parents(&first, roots, draft);
-            let stand_in = if last { guard.absent } else { StandIn::Folder };
-            draft.wants.push(Want { path: first, stand_in });
+            let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+            let (path, stand_in) = match guard.absent {
+                // Not `join`, which puts a slash after a path that nothing follows.
+                StandIn::Within if plain => {
+                    (first.components().chain(rest.components()).collect(), StandIn::Within)
+                }
+                StandIn::File(text) if rest.as_os_str().is_empty() => (first, StandIn::File(text)),
+                StandIn::Folder | StandIn::Within | StandIn::File(_) => (first, StandIn::Folder),
+            };
+            draft.put(&path, Mount::Freeze);
+            hold_parents(&path, roots, draft);
+            draft.want(Want { path, stand_in }, roots);
         }
     }
     Ok(())
@@ -157,7 +185,8 @@ fn place(guard: &Guard, roots: &[PathBuf], draft: &mut Draft) -> Result<(), NoWa
 
 /// Follows a path by hand, because a link in a folder that the command may write to is not a
 /// fact but an offer: the folder that holds it is frozen, and what it points at guarded too.
-fn follow(path: &Path, roots: &[PathBuf], draft: &mut Draft) -> Result<End, NoWalls> {
+fn follow(guard: &Guard, roots: &[PathBuf], draft: &mut Draft) -> Result<End, NoWalls> {
+    let path = guard.path.as_path();
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
     };
@@ -171,14 +200,17 @@ fn follow(path: &Path, roots: &[PathBuf], draft: &mut Draft) -> Result<End, NoWa
             Some(Component::ParentDir) => drop(at.pop()),
             Some(Component::Normal(name)) => at.push(name),
         }
+        let rest = || queue.iter().rev().collect();
+        // Such a stand-in is open, so what is in it decides.
+        let on_the_way = guard.absent == StandIn::Within && !queue.is_empty();
         let kind = match fs::symlink_metadata(&at) {
             // It is there only for as long as somebody else's command runs.
-            Ok(data) if standin::is_one(&data) => {
-                return Ok(End::Absent { first: at, last: queue.is_empty() });
+            Ok(data) if standin::is_one(&data) && !(on_the_way && data.is_dir()) => {
+                return Ok(End::Absent { rest: rest(), first: at });
             }
             Ok(data) => data.file_type(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(End::Absent { first: at, last: queue.is_empty() });
+                return Ok(End::Absent { rest: rest(), first: at });
             }
             // A file where a folder was expected: the file itself is what has to stay.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {

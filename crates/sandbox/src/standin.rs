@@ -4,6 +4,9 @@
 //! Commands share a workspace, so a stand-in is locked by everyone who needs it; whoever can
 //! lock it alone is the last and removes it. One left behind by a process that was killed is
 //! known by its impossible date, and taken over.
+//!
+//! A folder that only leads to a stand-in is open to everybody, so it loses that date when
+//! something is put there. Whoever found it dated remembers, and removes it if it is empty.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,6 +18,9 @@ use crate::walls::{NoWalls, StandIn};
 
 /// Somebody may remove what another is about to lock; each try settles one such meeting.
 const TRIES: u32 = 100;
+
+/// A folder with more in it is none of ours.
+const STAND_INS_MAX: usize = 64;
 
 /// One second into 1970: no file of anybody's is from then.
 fn mark() -> SystemTime {
@@ -50,6 +56,29 @@ pub struct Hold {
 struct Held {
     file: File,
     want: Want,
+    /// It had the date of a stand-in when it was found.
+    ours: bool,
+}
+
+impl Held {
+    /// What is put into a folder, or taken from it, changes its date.
+    fn leads(&self) -> bool {
+        self.ours && self.want.stand_in == StandIn::Within
+    }
+
+    fn is_dated(&self) -> bool {
+        self.file.metadata().is_ok_and(|data| is_one(&data))
+    }
+
+    fn date(&self) -> io::Result<()> {
+        self.file.set_times(FileTimes::new().set_modified(mark()))
+    }
+}
+
+/// Something is there, and it could be a stand-in that has no date yet.
+pub(crate) fn looks_so(path: &Path, stand_in: StandIn) -> bool {
+    let stand_in = if stand_in == StandIn::Within { StandIn::Folder } else { stand_in };
+    fits(&Want { path: path.to_owned(), stand_in }).unwrap_or(false)
 }
 
 impl Hold {
@@ -62,8 +91,12 @@ impl Hold {
                 continue;
             }
             if let Some(file) = stand(want).map_err(failed)? {
-                hold.held.push(Held { file, want: want.clone() });
+                let ours = file.metadata().is_ok_and(|data| is_one(&data));
+                hold.held.push(Held { file, want: want.clone(), ours });
             }
+        }
+        for held in hold.held.iter().filter(|held| held.leads()) {
+            held.date().map_err(|source| NoWalls::Path { path: held.want.path.clone(), source })?;
         }
         Ok(hold)
     }
@@ -71,9 +104,13 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        for Held { file, want } in self.held.drain(..) {
+        for held in &mut self.held {
+            held.ours |= held.is_dated();
+        }
+        // What is in a folder goes before it.
+        for held in self.held.drain(..).rev() {
             // What cannot be removed stays, which is untidy and no danger.
-            let _ = clear(&file, &want);
+            let _ = clear(&held);
         }
     }
 }
@@ -82,7 +119,7 @@ impl Drop for Hold {
 fn stand(want: &Want) -> io::Result<Option<File>> {
     for _ in 0..TRIES {
         let made = match want.stand_in {
-            StandIn::Folder => fs::create_dir(&want.path),
+            StandIn::Folder | StandIn::Within => fs::create_dir(&want.path),
             StandIn::File(text) => write(&want.path, text),
         };
         match made {
@@ -114,7 +151,12 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn clear(file: &File, want: &Want) -> io::Result<()> {
+fn clear(held: &Held) -> io::Result<()> {
+    let Held { file, want, .. } = held;
+    // Somebody else may have found it without its date, and be the last.
+    if held.leads() && holds_nothing_else(&want.path)? {
+        held.date()?;
+    }
     file.unlock()?;
     if file.try_lock().is_err() || !still_there(file, &want.path) {
         return Ok(());
@@ -124,7 +166,7 @@ fn clear(file: &File, want: &Want) -> io::Result<()> {
         return Ok(());
     }
     match want.stand_in {
-        StandIn::Folder => fs::remove_dir(&want.path),
+        StandIn::Folder | StandIn::Within => fs::remove_dir(&want.path),
         StandIn::File(_) => fs::remove_file(&want.path),
     }
 }
@@ -134,11 +176,23 @@ fn clear(file: &File, want: &Want) -> io::Result<()> {
 fn fits(want: &Want) -> io::Result<bool> {
     match want.stand_in {
         StandIn::Folder => Ok(fs::read_dir(&want.path)?.next().is_none()),
+        // Whatever is in it: removing it fails then.
+        StandIn::Within => Ok(fs::symlink_metadata(&want.path)?.is_dir()),
         StandIn::File(text) => {
             let length = fs::metadata(&want.path)?.len();
             Ok(length <= text.len() as u64 && text.as_bytes().starts_with(&fs::read(&want.path)?))
         }
     }
+}
+
+/// Nothing but stand-ins is in this folder.
+fn holds_nothing_else(folder: &Path) -> io::Result<bool> {
+    for (count, entry) in fs::read_dir(folder)?.enumerate() {
+        if count == STAND_INS_MAX || !is_one(&entry?.metadata()?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(unix)]
@@ -181,8 +235,12 @@ mod tests {
         base.join(name)
     }
 
-    const KINDS: [(&str, StandIn); 3] =
-        [("folder", StandIn::Folder), ("empty", StandIn::File("")), ("text", StandIn::File(".\n"))];
+    const KINDS: [(&str, StandIn); 4] = [
+        ("folder", StandIn::Folder),
+        ("within", StandIn::Within),
+        ("empty", StandIn::File("")),
+        ("text", StandIn::File(".\n")),
+    ];
 
     #[test]
     fn it_goes_with_the_last_who_needs_it() {
@@ -237,7 +295,7 @@ mod tests {
         for (name, stand_in) in KINDS {
             let path = place(&format!("own-{name}"));
             match stand_in {
-                StandIn::Folder => fs::create_dir(&path).expect("made"),
+                StandIn::Folder | StandIn::Within => fs::create_dir(&path).expect("made"),
                 StandIn::File(text) => fs::write(&path, text).expect("made"),
             }
             drop(Hold::take(&[Want { path: path.clone(), stand_in }]).expect("held"));

@@ -102,6 +102,9 @@ pub enum Keep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandIn {
     Folder,
+    /// A folder, and nothing but that one: what leads there is made as well and stays open, so
+    /// that other things can be put beside it.
+    Within,
     /// A file that says this.
     File(&'static str),
 }

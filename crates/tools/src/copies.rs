@@ -170,7 +170,7 @@ fn record(data: &Path, session: &str, agent: AgentId) -> PathBuf {
     folder(data, session).join(format!("{agent}.json"))
 }
 
-fn read(record: &Path) -> Option<Made> {
+pub(crate) fn read(record: &Path) -> Option<Made> {
     serde_json::from_slice(&fs::read(record).ok()?).ok()
 }
 
@@ -280,13 +280,7 @@ fn write(record: &Path, made: &Made) -> io::Result<()> {
 fn leave(agent: AgentId, made: &Made, record: &Path, tell: &dyn Fn(&str)) {
     match is_untouched(made) {
         Ok(true) => {
-            let top = made.top.as_os_str();
-            let words = ["worktree", "remove", "--force"].map(OsStr::new);
-            let removed = git(&made.workspace, &[&words[..], &[top]].concat());
-            if matches!(removed, Ok(Ok(_))) {
-                let _ = git(&made.workspace, &["branch", "--quiet", "-D", &made.branch]);
-                let _ = fs::remove_file(record);
-            }
+            discard(made, record);
         }
         Ok(false) | Err(_) if !made.top.exists() => {}
         Ok(false) | Err(_) => {
@@ -300,7 +294,19 @@ fn leave(agent: AgentId, made: &Made, record: &Path, tell: &dyn Fn(&str)) {
     }
 }
 
-fn is_untouched(made: &Made) -> Result<bool, String> {
+/// True: it is gone.
+pub(crate) fn discard(made: &Made, record: &Path) -> bool {
+    let words = ["worktree", "remove", "--force"].map(OsStr::new);
+    let removed = git(&made.workspace, &[&words[..], &[made.top.as_os_str()]].concat());
+    let removed = matches!(removed, Ok(Ok(_)));
+    if removed {
+        let _ = git(&made.workspace, &["branch", "--quiet", "-D", &made.branch]);
+        let _ = fs::remove_file(record);
+    }
+    removed
+}
+
+pub(crate) fn is_untouched(made: &Made) -> Result<bool, String> {
     let status = git(&made.top, &["status", "--porcelain"])??;
     let head = git(&made.top, &["rev-parse", "HEAD"])??;
     let branch = git(&made.top, &["rev-parse", &format!("refs/heads/{}", made.branch)])??;

@@ -63,12 +63,12 @@ impl Place {
             absent: StandIn::Folder,
         });
         // There or not: what makes agents is read again when it changes. An empty folder stands in
-        // for a file as well, because git does not see one.
-        let made_of = DEFINITIONS.iter().map(|name| self.workspace.join(name));
-        let made_of = made_of.filter(|path| self.is_held(path)).map(|path| Guard {
-            path,
+        // for a file as well, because git does not see one; and most of `.github` is none of our
+        // business.
+        let made_of = DEFINITIONS.iter().map(|name| Guard {
+            path: self.workspace.join(name),
             keep: Keep::Frozen,
-            absent: StandIn::Folder,
+            absent: StandIn::Within,
         });
         let home = self.home.iter().flat_map(|home| credentials(home));
         let machine = MACHINE.map(|path| Guard {
@@ -79,12 +79,6 @@ impl Place {
         let machine = machine.into_iter().filter(|it| !self.workspace.starts_with(&it.path));
         let home = home.chain(machine);
         hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
-    }
-
-    /// Where its folder is not there either, all of that would have to be kept from being made, and
-    /// of `.github` most is none of our business.
-    fn is_held(&self, path: &Path) -> bool {
-        path.parent().is_some_and(|folder| folder == self.workspace || folder.is_dir())
     }
 
     /// Where keys and passwords are kept, unless the work is in there.

@@ -2,13 +2,15 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::mem;
 
 use super::agent::{enter, set_call};
 use super::{ledger, wonder};
 use crate::limits::REPEATS_MAX;
 use crate::{
     Agent, AgentId, Allow, Ask, AskId, AskKind, Body, CallId, CallState, Digest, Event, Line,
-    Output, Owed, Phase, Repeat, Scope, Seq, Session, Time, Timer, Tool, Verdict, WaitFor, Waiting,
+    Output, Owed, Phase, Repeat, Scope, Seq, Session, Time, Timer, Tool, ToolSpec, Verdict,
+    WaitFor, Waiting,
 };
 
 pub(super) fn asked(session: &mut Session, at: Time, event: &Event) {
@@ -101,6 +103,7 @@ fn go_on_repeating(agent: &mut Agent, call: CallId, scope: Scope) {
         agent.repeat.lifted |= lifted;
         agent.repeat.times = 0;
     }
+    agent.repeat.rounds.go_on(scope);
 }
 
 /// Counts how often in a row this call was made.
@@ -110,9 +113,17 @@ fn repeat(agent: &mut Agent, call: CallId) {
     if agent.repeat.digest == digest {
         agent.repeat.times = agent.repeat.times.saturating_add(1);
     } else {
-        agent.repeat = Repeat { digest, times: 1, ..Repeat::default() };
+        let rounds = mem::take(&mut agent.repeat.rounds);
+        agent.repeat = Repeat { digest, times: 1, rounds, ..Repeat::default() };
     }
     agent.repeat.denied = 0;
+}
+
+/// Notes what came of a call. True: something else than from the very same call just before.
+fn came_back(agent: &mut Agent, call: CallId, output: &Output) -> bool {
+    let Some(call) = agent.call(call).filter(|call| call.ours.is_none()) else { return false };
+    let digest = Digest::of_call(&call.name, &call.arguments);
+    agent.repeat.rounds.came_back(&digest, output)
 }
 
 /// Counts how often in a row this call was denied: to be told no is no reason to stop counting.
@@ -120,7 +131,8 @@ fn denied_again(agent: &mut Agent, call: CallId) {
     let Some(call) = agent.call(call) else { return };
     let digest = Some(Digest::of_call(&call.name, &call.arguments));
     if agent.repeat.digest != digest {
-        agent.repeat = Repeat { digest, ..Repeat::default() };
+        let rounds = mem::take(&mut agent.repeat.rounds);
+        agent.repeat = Repeat { digest, rounds, ..Repeat::default() };
     }
     agent.repeat.denied = agent.repeat.denied.saturating_add(1);
 }
@@ -162,12 +174,21 @@ pub(super) fn give_back(
     if let Some(spent) = &output.spent {
         ledger::charge(session, id, &spent.usage, spent.micro_usd);
     }
+    let name = session[id].call(call).map(|call| call.name.as_str());
+    let tool = name.and_then(|name| session.world.tools.get(name));
+    let is_harmless = tool.is_some_and(ToolSpec::is_harmless);
     let agent = &mut session[id];
     if output.denied {
         denied_again(agent, call);
     // To delegate or to wait is to do something else in between.
     } else if agent.call(call).is_some_and(|call| Tool::named(&call.name).is_some()) {
         agent.repeat = Repeat::default();
+    } else {
+        let moved = came_back(agent, call, output);
+        // To look until something is different is how agents wait.
+        if moved && is_harmless {
+            agent.repeat.times = agent.repeat.times.min(1);
+        }
     }
     agent.tally.denied += u32::from(output.denied);
     agent.tally.count(&output.deeds);

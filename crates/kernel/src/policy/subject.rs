@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
+use super::domain;
 use super::pattern::{Fit, fits, matches};
 use crate::{Class, Subjects};
 
@@ -58,6 +59,9 @@ impl Heard {
     }
 
     pub(super) fn part_meets(&self, pattern: &str, part: &str) -> Fit {
+        if let Some(name) = self.domain(pattern) {
+            return domain::meets(&name, part);
+        }
         if self.class != Class::Exec {
             return if matches(pattern, part) { Fit::Yes } else { Fit::No };
         }
@@ -81,8 +85,15 @@ impl Heard {
         self.opaque.is_none() && self.parts.iter().all(admitted)
     }
 
+    fn domain(&self, pattern: &str) -> Option<String> {
+        domain::named(pattern).filter(|_| self.class == Class::Network)
+    }
+
     /// An allow pattern must not be stretched by what a wildcard can swallow.
     pub(super) fn admits(&self, pattern: &str, part: &str) -> bool {
+        if let Some(name) = self.domain(pattern) {
+            return domain::admits(&name, part);
+        }
         match self.class {
             Class::Exec => {
                 fits(pattern, part) == Fit::Yes || fits(pattern, of_the_system(part)) == Fit::Yes

@@ -102,13 +102,13 @@ impl Stage {
 
     /// What the edge does with a message: whom it names is looked up before it is taken.
     fn say(&mut self, message: Message) -> Outcome {
-        let shelf = &self.shelf;
-        let defined = |name: &str| match shelf.get(name) {
+        let known = &self.shelf;
+        let defined = |name: &str| match known.get(name) {
             Some((_, needs)) if needs.is_empty() => Known::Yes,
             Some((_, needs)) => Known::Not(format!("{name} needs {}", needs.join(", "))),
             None => {
                 let near = |it: &&String| locum_kernel::distance(it, name) <= 2;
-                Known::No(shelf.keys().filter(near).cloned().collect())
+                Known::No(known.keys().filter(near).cloned().collect())
             }
         };
         match meant(&self.session, message, self.now, defined) {

@@ -1,8 +1,9 @@
 //! Plans of small worlds: what is there, what is guarded, what is mounted.
 
-use std::fs;
+use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::{Mount, plan};
 use crate::walls::{Guard, Keep, NoWalls, StandIn, Walls};
@@ -15,13 +16,17 @@ impl Drop for World {
     }
 }
 
-/// Words are folders, `name=text` files and `name->target` links.
+/// Words are folders, `name=text` files and `name->target` links; `@name` is dated like a stand-in.
 fn world(name: &str, things: &str) -> World {
     let base = std::env::temp_dir().join(format!("locum-layers-{name}-{}", std::process::id()));
     fs::create_dir_all(base.join("ws")).expect("a folder");
     let base = fs::canonicalize(base).expect("a real path");
     for thing in things.split_whitespace() {
-        if let Some((link, target)) = thing.split_once("->") {
+        if let Some(dated) = thing.strip_prefix('@') {
+            let at = UNIX_EPOCH + Duration::from_secs(1);
+            let folder = File::open(base.join(dated)).expect("a folder");
+            folder.set_times(FileTimes::new().set_modified(at)).expect("dated");
+        } else if let Some((link, target)) = thing.split_once("->") {
             symlink(target, base.join(link)).expect("a link");
         } else if let Some((file, text)) = thing.split_once('=') {
             fs::write(base.join(file), text).expect("a file");
@@ -32,14 +37,15 @@ fn world(name: &str, things: &str) -> World {
     World(base)
 }
 
-/// `!` hides and `=` freezes.
+/// `!` hides, `=` freezes and `~` freezes nothing else.
 fn walls(base: &Path, guards: &str) -> Walls {
     let guard = |word: &str| {
         let (keep, name) = match word.split_at(1) {
             ("!", name) => (Keep::Hidden, name),
             (_, name) => (Keep::Frozen, name),
         };
-        Guard { path: base.join(name), keep, absent: StandIn::File("") }
+        let absent = if word.starts_with('~') { StandIn::Within } else { StandIn::File("") };
+        Guard { path: base.join(name), keep, absent }
     };
     let guards = guards.split_whitespace().map(guard).collect();
     Walls { guards, ..Walls::around(base.join("ws")) }
@@ -55,6 +61,12 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("absent-below", "", "=ws/a/b/c", "+ws =ws/a ?ws/a"),
     ("absent-deep", "ws/a", "!ws/a/b/c", "+ws +ws/a =ws/a/b ?ws/a/b"),
     ("two-absent", "", "=ws/a/b =ws/a/c", "+ws =ws/a ?ws/a ?ws/a"),
+    ("within", "", "~ws/a/b", "+ws +ws/a =ws/a/b ?ws/a ?ws/a/b"),
+    ("within-two", "", "~ws/a/b ~ws/a/c", "+ws +ws/a =ws/a/b =ws/a/c ?ws/a ?ws/a/b ?ws/a ?ws/a/c"),
+    ("within-there", "ws/a ws/a/f=x", "~ws/a/b", "+ws +ws/a =ws/a/b ?ws/a ?ws/a/b"),
+    ("within-real", "ws/a/b ws/a/b/f=x", "~ws/a/b", "+ws +ws/a =ws/a/b"),
+    ("within-dated", "ws/a/b @ws/a/b @ws/a", "~ws/a/b", "+ws +ws/a =ws/a/b ?ws/a ?ws/a/b"),
+    ("within-dated-link", "ws/a ws/e ws/e/f=x ws/a/b->../e @ws/a", "~ws/a/b", "+ws =ws/a =ws/e"),
     ("outside-frozen", "out out/f=x", "=out/f", "+ws"),
     ("outside-hidden", "data", "!data", "!data +ws"),
     ("outside-absent", "", "!data =conf", "+ws"),

@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test without a harness reports by itself")]
 
+mod races;
 mod scene;
 mod table;
 mod works;
@@ -166,15 +167,19 @@ fn wanted(attacks: &[Attack]) -> impl Iterator<Item = &Attack> {
 /// Landlock alone cannot keep a place in a workspace, and must say so instead of trying.
 fn refused(scene: &Scene, survey: &Survey) -> usize {
     let program = ["true".into()];
-    let walls = Walls { guards: scene.guards(), ..Walls::around(scene.workspace()) };
-    let enclosed = locum_sandbox::enclose(&walls, survey, &program, &scene.workspace());
     let bare = survey.builders == [Builder::Landlock];
-    match enclosed {
-        Err(NoWalls::Unguarded { .. }) if bare => 0,
-        Ok(_) if !bare => 0,
-        other => {
-            println!("FAULT: guards in the workspace with {:?}: {other:?}", survey.builders);
-            1
+    let mut faults = 0;
+    for guards in [scene.guards(), scene.within()] {
+        let walls = Walls { guards, ..Walls::around(scene.workspace()) };
+        let enclosed = locum_sandbox::enclose(&walls, survey, &program, &scene.workspace());
+        match enclosed {
+            Err(NoWalls::Unguarded { .. }) if bare => {}
+            Ok(_) if !bare => {}
+            other => {
+                println!("FAULT: guards in the workspace with {:?}: {other:?}", survey.builders);
+                faults += 1;
+            }
         }
     }
+    faults
 }

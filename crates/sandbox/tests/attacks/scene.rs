@@ -67,6 +67,9 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// Guarded in a workspace that has nothing on the way there.
+const WITHIN: [&str; 3] = [".github/agents", ".github/skills", "far/off/agents"];
+
 impl Scene {
     pub(crate) fn new(base: &Path) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -107,8 +110,18 @@ impl Scene {
             frozen("defs", StandIn::Folder),
             frozen("deep/er/est", StandIn::Folder),
         ]);
+        guards.extend(self.within());
         guards.extend(self.hidden());
         guards
+    }
+
+    /// What is absent together with the folder it would be in, which is nobody's business.
+    pub(crate) fn within(&self) -> Vec<Guard> {
+        let frozen = |name: &&str| {
+            let path = self.workspace().join(name);
+            Guard { path, keep: Keep::Frozen, absent: StandIn::Within }
+        };
+        WITHIN.iter().map(frozen).collect()
     }
 
     fn hidden(&self) -> Vec<Guard> {
@@ -270,6 +283,7 @@ impl Scene {
         }
         let ws = self.workspace();
         let mut guarded = vec!["locum.toml", ".locum", "defs", "deep/er/est"];
+        guarded.extend(WITHIN);
         guarded.extend([".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"]);
         guarded.push(".git/worktrees");
         if way == Way::Reading {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use locum_sandbox::{Builder, Enclosed, Guard, Keep, Network, StandIn, Survey, Walls, enclose};
 
+use crate::races;
 use crate::scene::{self, Scene, Way};
 
 pub(crate) fn play(scene: &Scene, survey: &Survey) -> usize {
@@ -39,6 +40,8 @@ pub(crate) fn play(scene: &Scene, survey: &Survey) -> usize {
         ("codes", codes(scene, survey)),
         ("killed", killed(scene, survey)),
         ("granted", granted(scene, survey)),
+        ("left", races::left(scene, survey)),
+        ("raced", races::raced(scene, survey)),
     ];
     for (name, fault) in others {
         if let Some(fault) = fault {

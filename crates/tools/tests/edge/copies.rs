@@ -6,7 +6,7 @@ use std::process::Command;
 
 use locum_kernel::{AgentId, Class, Config, Definition, Kind, Kit, Program, ProgramInput};
 use locum_runtime::tool::Toolbox;
-use locum_tools::kept;
+use locum_tools::{kept, leftovers, sweep};
 
 use crate::Test;
 use crate::stage::{Played, Stage, allow, one};
@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_copy_needs_a_repository", a_copy_needs_a_repository),
     ("a_copy_is_of_the_last_commit", a_copy_is_of_the_last_commit),
     ("a_copy_is_made_once", a_copy_is_made_once),
+    ("what_sessions_left_is_swept_or_told", what_sessions_left_is_swept_or_told),
     ("a_folder_of_a_repository_is_found_in_its_copy", a_folder_of_a_repository),
 ];
 
@@ -370,6 +371,49 @@ fn a_copy_is_made_once() {
     fs::remove_dir_all(&own).unwrap();
     prepare();
     assert_eq!((worktrees(&stage), branches(&stage)), (1, "locum/test/a1\nlocum/test/a1-2".into()));
+}
+
+/// Only what nobody has touched goes, and only of sessions that are known to be gone; of the rest
+/// people are told words that work.
+fn what_sessions_left_is_swept_or_told() {
+    let mut stage = repository();
+    let work = stage.place.workspace.clone();
+    for (session, change) in [
+        ("alive", None),
+        ("gone", None),
+        ("written", Some("echo x > new.txt")),
+        ("committed", Some("git commit --allow-empty -qm work")),
+        ("ignored/odd name", None),
+    ] {
+        stage.place.session = session.into();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let kit = Kit { worktree: true, ..Kit::default() };
+        runtime.block_on(stage.tools().0.prepare(AgentId(1), kit)).unwrap();
+        let folder = kept(&stage.place.data, session, AgentId(1)).unwrap().folder;
+        if let Some(change) = change {
+            git(&folder, &format!("--version >/dev/null; {change}"));
+        }
+    }
+    let data = stage.place.data.clone();
+    let alive = || Some(vec!["alive".to_owned(), "ignored/odd name".to_owned()]);
+    assert_eq!(sweep(&data, || None), 0, "who cannot tell removes nothing");
+    assert_eq!(leftovers(&data).len(), 5);
+    assert_eq!(sweep(&data, alive), 1);
+    assert_eq!(sweep(&data, alive), 0);
+    let is_there = |session| kept(&data, session, AgentId(1)).is_some();
+    let there = ["alive", "gone", "written", "committed", "ignored/odd name"].map(is_there);
+    assert_eq!(there, [true, false, true, true, true]);
+    assert!(!branches(&stage).contains("locum/gone"), "{}", branches(&stage));
+    assert!(!data.join("worktrees/gone").exists());
+    for left in leftovers(&data) {
+        let touched = ["written", "committed"].iter().any(|name| left.branch.contains(name));
+        assert_eq!((left.is_untouched, left.bytes > 0), (!touched, true), "{left:?}");
+        git(&work, &format!("--version >/dev/null; {}", left.removal()));
+        assert!(!left.folder.exists(), "{left:?}");
+    }
+    assert_eq!((worktrees(&stage), branches(&stage)), (0, String::new()));
+    // Records of what people have removed by hand go too.
+    assert_eq!(sweep(&data, alive), 2);
 }
 
 fn a_folder_of_a_repository() {

@@ -8,6 +8,8 @@ use crate::stage::{Played, Stage, allow};
 
 pub(crate) const TESTS: &[Test] = &[
     ("what_agents_are_made_of_is_kept", what_agents_are_made_of_is_kept),
+    ("nothing_on_the_way_there_is_kept_too", nothing_on_the_way_there_is_kept_too),
+    ("file_tools_make_none_of_it_either", file_tools_make_none_of_it_either),
     ("what_the_machine_keeps_is_hidden", what_the_machine_keeps_is_hidden),
     ("what_process_does_not_know_is_told", what_process_does_not_know_is_told),
 ];
@@ -56,6 +58,67 @@ fn what_agents_are_made_of_is_kept() {
         // A workflow is nothing that agents are made of.
         ran(&stage, "echo 1 > .github/workflows/a.yml");
         assert_eq!(stage.read(".github/workflows/a.yml"), "1\n");
+    }
+}
+
+/// Where not even the folder is that they would be in, commands may make that folder and all else
+/// in it, and nothing of ours stays there.
+fn nothing_on_the_way_there_is_kept_too() {
+    let bad = "mkdir -p .github/X && echo bad > .github/X/a.md || \
+               { rm -rf .github; mkdir -p .github/X && echo bad > .github/X/a.md; } || \
+               { mv .github y; mkdir -p .github/X && echo bad > .github/X/a.md; } || \
+               { mkdir -p z/X; echo bad > z/X/a.md; mv -T z .github || ln -sT z .github; }";
+    let fine = "mkdir -p .github/workflows; echo 1 > .github/workflows/a.yml";
+    for (name, before, after) in [("agents", "", ""), ("skills", fine, ""), ("agents", "", fine)] {
+        let stage = Stage::new();
+        git(&stage, &["init", "-q"]);
+        let bad = bad.replace('X', name);
+        let line = format!("{before}\n({bad}) 2>/dev/null || echo kept\n{after}");
+        let played = ran(&stage, &line);
+        assert_eq!(played.results("main"), ["kept\n"], "{line}");
+        assert_eq!(stage.work(".github").exists(), !after.is_empty(), "{line}");
+        assert!(!stage.work(".github").join(name).exists(), "{line}");
+        if !after.is_empty() {
+            assert_eq!(stage.read(".github/workflows/a.yml"), "1\n");
+        }
+    }
+}
+
+/// There or not, and by whatever name.
+fn file_tools_make_none_of_it_either() {
+    let barred = [
+        ".github/agents/a.md",
+        ".GitHub/Agents/a.md",
+        ".github/skills/s/SKILL.md",
+        ".github/agents",
+        ".github",
+        "link/agents/a.md",
+        "deep/../.github/agents/a.md",
+        ".claude/agents/a.md",
+        ".goose/recipes/a.yaml",
+        ".agents/skills/s/SKILL.md",
+        ".mcp.json",
+        ".mcp.json/x",
+    ];
+    for (path, made) in barred.iter().flat_map(|path| [(path, false), (path, true)]) {
+        let stage = Stage::new();
+        if made {
+            fs::create_dir_all(stage.work(".github/workflows")).unwrap();
+        }
+        fs::create_dir_all(stage.work("deep")).unwrap();
+        std::os::unix::fs::symlink(".github", stage.work("link")).unwrap();
+        let calls = format!(
+            "{{write: {{path: {path}, content: bad}}}}, \
+             {{write: {{path: .github/workflows/a.yml, content: fine}}}}"
+        );
+        let yaml = format!("agents: {{main: [{{calls: [{calls}]}}, {{say: done}}]}}");
+        let played = stage.play(&yaml, |config| config.rules.push(allow("write", None)));
+        let told = &played.results("main")[0];
+        let why = ["is protected", "is a link", "No such file", "not a folder", "leads"];
+        assert!(why.iter().any(|why| told.contains(why)), "{path} {made}: {told}");
+        let found = stage.work(path).is_file() || stage.work(".github/agents").exists();
+        assert!(!found, "{path} {made}");
+        assert_eq!(stage.read(".github/workflows/a.yml"), "fine", "{path} {made}");
     }
 }
 
