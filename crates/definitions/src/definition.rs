@@ -308,7 +308,19 @@ pub struct Own {
 pub struct Passthrough {
     pub command: Vec<String>,
     pub input: PassInput,
+    /// Names of the person's variables that it sees: keys, addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Folders it may write to besides the workspace, as a rule where it keeps what it knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     pub place: Place,
+}
+
+impl Passthrough {
+    pub(crate) fn is_given_something(&self) -> bool {
+        !self.env.is_empty() || !self.writes.is_empty()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -98,12 +98,21 @@ fn program(passthrough: &Passthrough) -> Program {
 }
 
 fn kit(definition: &Definition, problems: &Problems) -> Kit {
+    let is_projects = definition.origin.scope == Scope::Workspace;
     let mut env: BTreeSet<String> = definition.skill.env.iter().cloned().collect();
-    if definition.origin.scope == Scope::Workspace && !env.is_empty() {
+    if is_projects && !env.is_empty() {
         let what = "a project's skill gets no variables of yours";
         problems.warn(Place::START, what, "they may be secrets", "keep the skill at home");
         env.clear();
     }
+    let program = definition.own.passthrough.as_ref().filter(|it| it.is_given_something());
+    if let Some(program) = program.filter(|_| is_projects) {
+        let what = "a project's program gets no variables or folders of yours";
+        let why = "they may be or hold secrets";
+        problems.warn(program.place, what, why, "keep the definition at home");
+    }
+    let program = program.filter(|_| !is_projects);
+    env.extend(program.into_iter().flat_map(|it| it.env.iter().cloned()));
     let started = definition.servers.iter().filter(|server| match server.how {
         Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
         Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,
@@ -115,6 +124,7 @@ fn kit(definition: &Definition, problems: &Problems) -> Kit {
             effort: definition.settings.effort.clone(),
         },
         env,
+        writes: program.map(|it| it.writes.clone()).unwrap_or_default(),
         worktree: definition.isolation == Some(Isolation::Worktree),
         checkpoint: definition.own.checkpoint.unwrap_or(false),
         servers: started.filter_map(|server| serde_json::to_value(server).ok()).collect(),

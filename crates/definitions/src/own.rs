@@ -83,6 +83,7 @@ fn passthrough(table: &Fields<'_>) -> Option<Passthrough> {
     }
     let command = command.unwrap_or_default();
     let input = inner.choice(&["input"], &inputs).unwrap_or(PassInput::Stdin);
+    let (env, writes) = (variables(&inner), folders(&inner));
     inner.finish();
     let place = table.place("passthrough");
     if command.first().is_none_or(|program| program.trim().is_empty()) {
@@ -90,7 +91,38 @@ fn passthrough(table: &Fields<'_>) -> Option<Passthrough> {
         table.problems().error(place, "\"passthrough\" has no command", "nothing could run", how);
         return None;
     }
-    Some(Passthrough { command, input, place })
+    Some(Passthrough { command, input, env, writes, place })
+}
+
+fn variables(inner: &Fields<'_>) -> Vec<String> {
+    let mut names = inner.texts(&["env"]).unwrap_or_default();
+    names.retain(|name| {
+        let is_name = !name.is_empty() && !name.contains(['=', ' ', '\0']);
+        if !is_name {
+            let what = format!("{} is no name of a variable", crate::problem::quote(name));
+            let why = "\"env\" names variables of yours; their values stay where they are";
+            let how = "write: env: [SOME_API_KEY]";
+            inner.problems().error(inner.place("env"), what, why, how);
+        }
+        is_name
+    });
+    names
+}
+
+fn folders(inner: &Fields<'_>) -> Vec<String> {
+    let mut folders = inner.texts(&["writes"]).unwrap_or_default();
+    folders.retain(|folder| {
+        let is_whole = folder.starts_with('/') || folder.starts_with("~/");
+        let is_plain = is_whole && !folder.split('/').any(|part| part == "..");
+        if !is_plain {
+            let what = format!("{} is no whole path", crate::problem::quote(folder));
+            let why = "where a program may write does not depend on where it is started";
+            let how = "write: writes: [~/.name-of-the-program]";
+            inner.problems().error(inner.place("writes"), what, why, how);
+        }
+        is_plain
+    });
+    folders
 }
 
 /// Keys by which a file would choose where words and keys go, or what runs unasked.

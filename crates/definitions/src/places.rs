@@ -69,8 +69,11 @@ const CONFIG: &[(&str, Kind)] =
     &[("recipes", Kind::Recipe), ("agents", Kind::Agent), ("skills", Kind::Skill)];
 
 /// Files that live among definitions and are none.
-const NO_DEFINITIONS: &[&str] =
-    &["readme.md", "agents.md", "claude.md", "gemini.md", "license.md", "changelog.md"];
+const NO_DEFINITIONS: &[&str] = &["readme.md", "agents.md", "license.md", "changelog.md"];
+
+/// Notes for programs, as these programs want them written. In small letters it is an agent that
+/// is named after such a program.
+const NOTES: &[&str] = &["CLAUDE.md", "GEMINI.md"];
 
 /// A file that may be a definition.
 #[derive(Clone, Debug)]
@@ -248,8 +251,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 fn named_so(path: &Path, kind: Kind) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let name = name.to_ascii_lowercase();
-    if name.starts_with('.') || NO_DEFINITIONS.contains(&name.as_str()) {
+    let small = name.to_ascii_lowercase();
+    let is_other = NO_DEFINITIONS.contains(&small.as_str()) || NOTES.contains(&name);
+    if name.starts_with('.') || is_other {
         return false;
     }
     Kind::of(path) == Some(kind)

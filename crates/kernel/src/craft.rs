@@ -104,6 +104,9 @@ pub struct Kit {
     /// Variables that its commands may see although they would be kept from others.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub env: BTreeSet<String>,
+    /// Folders that its program may write to besides the workspace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// A copy of the repository of its own.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub worktree: bool,

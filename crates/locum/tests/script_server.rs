@@ -308,3 +308,18 @@ fn it_says_why_it_cannot_begin() {
         assert!(output.stdout.is_empty() && said.contains("\ndo: "), "{said}");
     }
 }
+
+/// Who would rather have a web socket tries again and again unless told so in its words.
+#[test]
+fn a_web_socket_is_refused_so_that_its_client_posts_instead() {
+    let server = Server::start(SCRIPT);
+    let upgrade = "connection: Upgrade\r\nupgrade: WebSocket\r\nsec-websocket-version: 13\r\n\
+                   sec-websocket-key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n";
+    for path in WIRES {
+        let reply = server.connect().send_with("GET", path, upgrade, b"").unwrap();
+        assert_eq!((reply.status, reply.header("upgrade")), (426, Some("HTTP/1.1")), "{path}");
+        assert!(reply.json()["error"]["message"].as_str().unwrap().contains("POST"), "{path}");
+        let plain = server.connect().send("GET", path, b"").unwrap();
+        assert_eq!((plain.status, plain.header("allow")), (405, Some("POST")), "{path}");
+    }
+}

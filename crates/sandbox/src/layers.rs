@@ -83,10 +83,7 @@ impl Draft {
 }
 
 pub(crate) fn plan(walls: &Walls) -> Result<Plan, NoWalls> {
-    let writable = match walls.writes {
-        Writes::Nowhere => Vec::new(),
-        Writes::Workspace => roots(walls)?,
-    };
+    let writable = roots(walls)?;
     let mut draft = Draft::default();
     for root in &writable {
         draft.put(root, Mount::Open);
@@ -126,7 +123,11 @@ fn covered(path: &Path, hidden: &[PathBuf], writable: &[PathBuf]) -> bool {
 }
 
 fn roots(walls: &Walls) -> Result<Vec<PathBuf>, NoWalls> {
-    let named = [&walls.workspace].into_iter().chain(&walls.writable);
+    let workspace = match walls.writes {
+        Writes::Workspace => Some(&walls.workspace),
+        Writes::Nowhere => None,
+    };
+    let named = workspace.into_iter().chain(&walls.writable);
     let mut roots = Vec::new();
     for path in named {
         let failed = |source| NoWalls::Path { path: path.clone(), source };

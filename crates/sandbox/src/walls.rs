@@ -60,7 +60,7 @@ pub enum Network {
 pub enum Writes {
     /// The workspace, the other writable folders, and a temporary folder that is thrown away.
     Workspace,
-    /// Only the temporary folder.
+    /// The other writable folders and the temporary one, and nothing where the work is.
     Nowhere,
 }
 

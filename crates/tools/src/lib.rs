@@ -4,13 +4,14 @@
 //!
 //! In reading order: [`Place`] (where tools work), [`Copies`] (of a repository, for agents that
 //! have their own), [`Past`] (what was there before), `files`, `site` (where commands run), `exec`,
-//! `process` and `passthrough`, `web`, `recall`, `servers`, `brought` (servers for one agent), and
-//! [`Shelf`] (where pictures are kept).
+//! `process` and `passthrough`, `grants` (what a program may write to besides), `web`, `recall`,
+//! `servers`, `brought` (servers for one agent), and [`Shelf`] (where pictures are kept).
 
 mod brought;
 mod copies;
 mod exec;
 mod files;
+mod grants;
 mod leftovers;
 pub mod own;
 mod passthrough;

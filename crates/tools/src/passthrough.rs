@@ -22,7 +22,7 @@ use crate::copies::Copy;
 use crate::exec::{Prepared, Room, ran, stay, whole};
 use crate::files::cut;
 use crate::site::with_network;
-use crate::text;
+use crate::{grants, is_set, text};
 
 pub(crate) const NAME: &str = "passthrough";
 
@@ -30,6 +30,9 @@ pub(crate) const NAME: &str = "passthrough";
 const TIMEOUT: Duration = Duration::from_hours(6);
 /// Of its errors, if it failed.
 const ERRORS_BYTES: usize = 8 << 10;
+/// For whoever reads that it could not write.
+const WALL: &str = "[it may write to the workspace and to a temporary folder; your own definition \
+                    can name folders of its own: passthrough: {writes: [~/.its-folder]}]";
 /// The system takes no longer argument. On its standard input a task can be as long as it likes.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
@@ -116,7 +119,10 @@ fn prepare(room: &Room, errand: &Errand) -> Result<Started, String> {
     let rest = words.into_iter().skip(1).map(OsString::from);
     let argv: Vec<OsString> = [program.into_os_string()].into_iter().chain(rest).collect();
     let mut walls = site.walls(errand);
-    with_network(&mut walls, errand);
+    if is_set(&errand.arguments, "network") {
+        with_network(&mut walls, errand);
+    }
+    grants::open(&mut walls, errand, [&site.place, &room.place])?;
     let mut prepared = room.enclose(&walls, argv, cwd)?;
     let pipe = Pipe::make(&room.place.output(), errand)?;
     let command = &mut prepared.command;
@@ -162,10 +168,19 @@ fn ended(spills: &Path, line: String, report: &Report, said: &str) -> Output {
             Some(report.exit.to_string())
         }
     };
-    let told = [why.unwrap_or_default(), output.text, said.trim().to_owned()];
+    let hint = [output.text.as_str(), said].iter().any(|it| met_a_wall(it)).then_some(WALL);
+    let hint = hint.unwrap_or_default().to_owned();
+    let told = [why.unwrap_or_default(), output.text, said.trim().to_owned(), hint];
     let told: Vec<String> = told.into_iter().filter(|it| !it.is_empty()).collect();
     output.text = told.join("\n");
     output
+}
+
+/// What it says when it cannot write, in the words of the system and of those who translate them.
+fn met_a_wall(said: &str) -> bool {
+    ["ead-only file system", "EROFS", "unable to open database file"]
+        .iter()
+        .any(|words| said.contains(words))
 }
 
 /// A pipe with a name, which goes away with this.

@@ -28,8 +28,10 @@ impl Site {
         debug_assert!(writes || walls.writes == Writes::Nowhere);
         walls.guards = self.place.guards();
         if let Some(copy) = &self.copy {
-            // Commits go to the repository that it is a copy of.
-            walls.writable.push(copy.made.common.clone());
+            if writes {
+                // Commits go to the repository that it is a copy of.
+                walls.writable.push(copy.made.common.clone());
+            }
             walls.guards.extend(worktree(&copy.made.common, &copy.made.git));
         }
         walls.granted = errand.env.iter().map(OsString::from).collect();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, HeaderMap, HeaderValue, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -97,6 +97,9 @@ async fn route(request: Request<Incoming>, desk: &Desk) -> Result<Response<Piece
         let message = format!("There is no {path} here.");
         return Ok(problem(StatusCode::NOT_FOUND, "not_found_error", &message));
     };
+    if head.method != method && wants_socket(&head.headers) {
+        return Ok(no_socket(path));
+    }
     if head.method != method {
         let message = format!("{path} takes {method}, not {}.", head.method);
         let wrong = StatusCode::METHOD_NOT_ALLOWED;
@@ -118,6 +121,20 @@ async fn route(request: Request<Incoming>, desk: &Desk) -> Result<Response<Piece
         Place::Models => Ok(body::json(StatusCode::OK, &desk.models())),
         Place::Health => Ok(body::json(StatusCode::OK, &json!({"status": "ok"}))),
     }
+}
+
+fn wants_socket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Clients that would rather have a web socket read this as "there is none, ask as usual"; any
+/// other refusal they take for a bad connection and try again.
+fn no_socket(path: &str) -> Response<Pieces> {
+    let message = format!("There are no web sockets here: {path} takes POST.");
+    let status = StatusCode::UPGRADE_REQUIRED;
+    let mut response = problem(status, "invalid_request_error", &message);
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    response
 }
 
 /// What nobody's wire explains, in a shape that every provider's client can read.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::Step;
 use crate::{
-    Agent, AgentId, Body, Call, CallId, CallState, Check, Deed, Event, Mode, Note, Ours, Outcome,
-    Output, Program, Proof, Purpose, Reply, Seq, Source, Subjects, Tool, Use, Who, Why, headline,
+    Agent, AgentId, Body, Call, CallId, CallState, Check, Class, Deed, Event, Mode, Note, Ours,
+    Outcome, Output, Program, Proof, Purpose, Reply, Seq, Source, Subjects, Tool, Use, Who, Why,
+    headline,
 };
 
 /// The tool that runs another program for a whole turn. Only the runtime calls it.
@@ -121,7 +122,7 @@ impl Step<'_> {
             Some(Body::Replied(_) | Body::Results(_) | Body::Summary(_)) | None => String::new(),
         };
         let line: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
-        let arguments = json!({ "command": program.command, "input": program.input, "text": told });
+        let arguments = self.program_arguments(id, program, &told);
         let call = Use {
             subjects: Some(Subjects::Parts(Vec::from([line.join(" ")]))),
             ours: Some(Ours::Program),
@@ -130,6 +131,24 @@ impl Step<'_> {
         let reply = Reply { calls: Vec::from([call]), ..Reply::default() };
         self.emit(Event::Replied { agent: id, reply: Box::new(reply) });
         self.ready.push_back(id);
+    }
+
+    /// Whoever is asked sees all it gets: the network, variables, folders.
+    fn program_arguments(&self, id: AgentId, program: &Program, told: &str) -> Value {
+        let agent = &self.session[id];
+        let mut arguments =
+            json!({ "command": program.command, "input": program.input, "text": told });
+        if self.session.rights(id).classes.contains(&Class::Network) {
+            arguments["network"] = true.into();
+        }
+        let Some(kit) = self.session.definition(agent).map(|it| &it.kit) else { return arguments };
+        if !kit.env.is_empty() {
+            arguments["env"] = json!(kit.env);
+        }
+        if !kit.writes.is_empty() {
+            arguments["writes"] = json!(kit.writes);
+        }
+        arguments
     }
 
     /// What the program printed is the agent's result.

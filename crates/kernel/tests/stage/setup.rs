@@ -246,6 +246,8 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
             }),
             "caution" => made.caution = Some(spaced(value)),
             "worktree" => made.kit.worktree = true,
+            "env" => drop(made.kit.env.insert(value.into())),
+            "writes" => made.kit.writes.push(value.into()),
             "says" => made.instructions = value.into(),
             other => return Err(format!("nothing is called {other:?}")),
         }

@@ -2,7 +2,7 @@
 
 use locum_definitions::{
     Definition, Found, InputType, Isolation, Loaded, Parameter, PassInput, Passthrough, Reach,
-    Requirement, Retry, Server, ToolUse,
+    Requirement, Retry, Scope, Server, ToolUse,
 };
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         ("background", it.background.then(|| "works beside its parent".into())),
         ("isolation", it.isolation.map(isolation)),
         ("checkpoint", it.own.checkpoint.map(checkpoint)),
-        ("program", it.own.passthrough.as_ref().map(passthrough)),
+        ("program", it.own.passthrough.as_ref().map(|own| passthrough(own, it.origin.scope))),
         ("memory", it.memory.as_ref().and_then(word)),
         ("parameters", rows(it.parameters.iter().map(parameter).collect())),
         ("servers", rows(it.servers.iter().map(server).collect())),
@@ -152,13 +152,24 @@ fn checkpoint(kept: bool) -> String {
     if kept { "files are kept before it changes them".into() } else { "none".into() }
 }
 
-fn passthrough(it: &Passthrough) -> String {
+fn passthrough(it: &Passthrough, scope: Scope) -> String {
     let words: Vec<String> = it.command.iter().map(|word| quote(word)).collect();
     let input = match it.input {
         PassInput::Stdin => "reads the message",
         PassInput::Arg => "gets the message as its last argument",
     };
-    format!("{} instead of a model; it {input}", words.join(" "))
+    let mut rows = vec![format!("{} instead of a model; it {input}", words.join(" "))];
+    // A project's file names them in vain.
+    if scope == Scope::Workspace {
+        return rows.concat();
+    }
+    if !it.env.is_empty() {
+        rows.push(format!("it sees the variables {}", it.env.join(", ")));
+    }
+    if !it.writes.is_empty() {
+        rows.push(format!("it may write to {}", it.writes.join(", ")));
+    }
+    rows.join("\n")
 }
 
 fn retry(it: &Retry) -> String {

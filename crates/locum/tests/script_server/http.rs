@@ -73,9 +73,21 @@ pub(crate) struct Reply {
 impl Client {
     /// `None`: the connection was closed without an answer.
     pub(crate) fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Option<Reply> {
+        self.send_with(method, path, "", body)
+    }
+
+    /// With more headers, each of which has an end.
+    pub(crate) fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &[u8],
+    ) -> Option<Reply> {
         let length = body.len();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {length}\r\n\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: test\r\n{more}content-length: {length}\r\n\r\n"
+        );
         self.0.get_mut().write_all(head.as_bytes()).unwrap();
         self.0.get_mut().write_all(body).unwrap();
         let mut reply = self.head()?;

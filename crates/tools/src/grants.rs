@@ -1,0 +1,89 @@
+//! Folders that a person's definition lets its program write to besides the workspace: where such
+//! programs keep what they know. Never what the walls keep from everybody, nor what agents are
+//! made of: a program that could write there would write what it may do next time.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use locum_kernel::Errand;
+use locum_sandbox::{Guard, Keep, StandIn, Walls};
+use serde_json::Value;
+
+use crate::Place;
+
+/// Where a home has definitions. Each can be read behind the walls, and none be changed.
+const DEFINITIONS: [&str; 15] = [
+    ".agents/agents",
+    ".agents/recipes",
+    ".agents/skills",
+    ".ash/skills",
+    ".claude/agents",
+    ".claude/skills",
+    ".codex/skills",
+    ".config/agents/skills",
+    ".config/goose/agents",
+    ".config/goose/recipes",
+    ".config/goose/skills",
+    ".config/opencode/agent",
+    ".config/opencode/agents",
+    ".goose/agents",
+    ".goose/recipes",
+];
+
+/// Opens them in the walls. `places` are where the work is, and whose copy that is.
+pub(crate) fn open(walls: &mut Walls, errand: &Errand, places: [&Place; 2]) -> Result<(), String> {
+    let named = errand.arguments.get("writes").and_then(Value::as_array);
+    let named = named.into_iter().flatten().map(Value::as_str);
+    let named: Vec<&str> = named.collect::<Option<_>>().ok_or("`writes` is a list of folders")?;
+    if named.is_empty() {
+        return Ok(());
+    }
+    let [place, _] = places;
+    let home = place.home.as_deref();
+    let made_of = home.into_iter().flat_map(|home| DEFINITIONS.map(|name| home.join(name)));
+    let made_of = made_of.map(|path| Guard { path, keep: Keep::Frozen, absent: StandIn::Folder });
+    walls.guards.extend(made_of);
+    for name in named {
+        let folder = real(&whole(name, home)?);
+        judge(name, &folder, walls, places)?;
+        // The program would make it, if it could make anything beside it.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| format!("{name}: cannot be made: {error}"))?;
+        walls.writable.push(folder);
+    }
+    Ok(())
+}
+
+fn whole(name: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+    let path = match (name.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
+        (Some(_), None) => return Err(format!("{name}: nobody knows where the home folder is")),
+        (None, _) => PathBuf::from(name),
+    };
+    let is_plain = path.is_absolute() && !name.split('/').any(|part| part == "..");
+    is_plain.then_some(path).ok_or_else(|| format!("`writes`: {name} is no whole path"))
+}
+
+/// Where a path leads, by way of whatever of it is there already.
+fn real(path: &Path) -> PathBuf {
+    let mut known = path.ancestors().filter_map(|above| Some((above, above.canonicalize().ok()?)));
+    let Some((above, real)) = known.next() else { return path.to_owned() };
+    path.strip_prefix(above).map_or_else(|_| path.to_owned(), |rest| real.join(rest))
+}
+
+fn judge(name: &str, folder: &Path, walls: &Walls, places: [&Place; 2]) -> Result<(), String> {
+    let within = |outer: &Path| folder.starts_with(real(outer));
+    let holds = |path: &Path| real(path).starts_with(folder);
+    let refuse = |why: &str| Err(format!("`writes`: a program cannot be given {name}: {why}"));
+    if places.iter().any(|it| holds(&it.workspace) || within(&it.workspace)) {
+        return refuse("it overlaps the workspace, whose rights are the agent's own");
+    }
+    if places.iter().filter_map(|it| it.home.as_deref()).any(holds) {
+        return refuse("all your files are in it. Name the program's own folders");
+    }
+    match walls.guards.iter().find(|guard| within(&guard.path)) {
+        Some(guard) => refuse(&format!("{} is kept from every command", guard.path.display())),
+        None => Ok(()),
+    }
+}
