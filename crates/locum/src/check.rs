@@ -15,6 +15,7 @@ use crate::complaint::USAGE;
 use crate::flags::Check;
 use crate::look::text::{self, clean};
 use crate::print;
+use crate::screen::{Ink, cut, ours, out};
 
 use find::{Sort, find};
 
@@ -52,10 +53,10 @@ pub(crate) fn check(flags: &Check) -> u8 {
         print::line(&text::json(&whole));
     } else {
         for problem in &problems {
-            print::line(&line(problem));
+            print::line(&painted(problem));
         }
         if left_out > 0 {
-            print::line(&format!("… and {left_out} more"));
+            print::line(&format!("{} and {left_out} more", cut()));
         }
         let many = |count: usize, word: &str| {
             format!("{count} {word}{}", if count == 1 { "" } else { "s" })
@@ -120,12 +121,26 @@ fn word(severity: Severity) -> &'static str {
 
 /// As compilers write it, so that editors can jump there.
 pub(crate) fn line(problem: &Problem) -> String {
+    with(problem, |_, word| word.to_owned())
+}
+
+/// The same for standard output, in colour where that can be seen.
+pub(crate) fn painted(problem: &Problem) -> String {
+    with(problem, out)
+}
+
+fn with(problem: &Problem, paint: impl Fn(Ink, &str) -> String) -> String {
     let Problem { file, line, column, severity, what, why, how } = problem;
     let said: Vec<&str> =
         [what, why, how].into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     let (file, severity) = (file.display(), word(*severity));
-    let text = format!("{file}:{line}:{column}: {severity}: {}", said.join("; "));
-    clean(&text).replace('\n', " ")
+    let ink = match problem.severity {
+        Severity::Error => Ink::Bad,
+        Severity::Warning => Ink::Warn,
+    };
+    let one_line = |text: &str| ours(&clean(text)).replace('\n', " ");
+    let place = clean(&format!("{file}:{line}:{column}")).replace('\n', " ");
+    format!("{place}: {}: {}", paint(ink, severity), one_line(&said.join("; ")))
 }
 
 pub(crate) fn object(problem: &Problem) -> Value {

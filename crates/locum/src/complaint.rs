@@ -10,12 +10,16 @@ use locum_runtime::{driver, script};
 
 use crate::address;
 use crate::look::text::quote;
+use crate::screen::{Ink, details, err, ours};
 
 /// The exit codes of the command line, by what they mean.
 pub(crate) const USAGE: u8 = 2;
 /// Model, key or network.
 const NETWORK: u8 = 6;
 pub(crate) const DATA: u8 = 7;
+
+/// Complaints whose cause is what a model said.
+const SAID: [&str; 3] = ["E116", "E140", "E150"];
 
 #[derive(Debug)]
 pub(crate) struct Complaint {
@@ -29,8 +33,15 @@ pub(crate) struct Complaint {
 impl Complaint {
     pub(crate) fn print(&self) {
         let Complaint { code, what, cause, next, .. } = self;
+        tracing::error!("{code} {what}");
+        // What a model handed in is shown as it was said.
+        let cause = if SAID.contains(code) { cause.into() } else { ours(cause) };
+        let (what, next) = (ours(what), ours(next));
+        let mark = err(Ink::Bad, &format!("error[{code}]"));
+        let next = next.replace("\ndo: ", &format!("\n{} ", err(Ink::Next, "do:")));
+        let (cause, then) = (cause.trim_end(), err(Ink::Next, "do:"));
         // If standard error is closed there is nobody left to tell.
-        let _ = writeln!(io::stderr(), "error[{code}] {what}\n{}\ndo: {next}", cause.trim_end());
+        let _ = writeln!(io::stderr(), "{mark} {what}\n{cause}\n{then} {next}");
     }
 
     pub(crate) fn usage(text: &str) -> Complaint {
@@ -145,7 +156,7 @@ impl Complaint {
         Complaint {
             code: "E401",
             what: "The configuration cannot be read.".into(),
-            cause: format!("{}: {error}", path.display()),
+            cause: format!("{}: {}", path.display(), told(error)),
             next: format!("ls -l {}", path.display()),
             exit: USAGE,
         }
@@ -166,7 +177,7 @@ impl Complaint {
         Complaint {
             code: "E411",
             what: "The rules of this folder cannot be written.".into(),
-            cause: format!("{}: {error}", folder.display()),
+            cause: format!("{}: {}", folder.display(), told(error)),
             next: format!("ls -ld {}", quote(&folder.to_string_lossy())),
             exit: DATA,
         }
@@ -207,7 +218,7 @@ impl Complaint {
         Complaint {
             code: "E109",
             what: format!("Nobody can listen on {address}."),
-            cause: error.to_string(),
+            cause: told(error),
             next: "locum script-server FILE --listen 127.0.0.1:0".into(),
             exit: NETWORK,
         }
@@ -217,7 +228,7 @@ impl Complaint {
         Complaint {
             code: "E115",
             what: format!("The recording {} cannot be read.", file.display()),
-            cause: error.to_string(),
+            cause: told(error),
             next: format!("ls -l {}", file.display()),
             exit: USAGE,
         }
@@ -227,7 +238,7 @@ impl Complaint {
         Complaint {
             code: "E105",
             what: "The text could not be read from standard input.".into(),
-            cause: error.to_string(),
+            cause: told(error),
             next: "locum run \"text\"".into(),
             exit: USAGE,
         }
@@ -237,7 +248,7 @@ impl Complaint {
         Complaint {
             code: "E110",
             what: format!("The data folder {} cannot be used.", path.display()),
-            cause: error.to_string(),
+            cause: told(error),
             next: "name a folder with --data DIR, then run again".into(),
             exit: DATA,
         }
@@ -360,7 +371,7 @@ impl Complaint {
         Complaint {
             code: "E105",
             what: format!("The folder {} cannot be worked in.", folder.display()),
-            cause: error.to_string(),
+            cause: told(error),
             next: "name a folder that is there with -C DIR, then run again".into(),
             exit: USAGE,
         }
@@ -384,7 +395,7 @@ impl Complaint {
         Complaint {
             code: "E404",
             what: format!("MCP server {name} did not do it."),
-            cause: error.to_string(),
+            cause: told(error),
             next,
             exit: 1,
         }
@@ -404,7 +415,7 @@ impl Complaint {
         Complaint {
             code: "E406",
             what: format!("What {agent} changed cannot be read."),
-            cause: error.to_string(),
+            cause: told(error),
             next: format!("locum undo {agent} --list"),
             exit: DATA,
         }
@@ -422,7 +433,7 @@ impl Complaint {
         Complaint {
             code: "E108",
             what: format!("The final text cannot be written to {}.", file.display()),
-            cause: error.to_string(),
+            cause: told(error),
             next: "name a file that can be written with -o FILE, then run again".into(),
             exit: USAGE,
         }
@@ -494,12 +505,18 @@ fn usage_cause(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An error with everything behind it, outermost first.
+/// An error; with everything behind it for whoever wants details.
+pub(crate) fn told(error: &dyn Error) -> String {
+    if details() > 0 { chain(error) } else { error.to_string() }
+}
+
+/// An error with everything behind it, outermost first. With details each on a line of its own.
 pub(crate) fn chain(error: &dyn Error) -> String {
+    let then = if details() > 0 { "\n  because: " } else { ": " };
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(inner) = at {
-        text.push_str(": ");
+        text.push_str(then);
         text.push_str(&inner.to_string());
         at = inner.source();
     }

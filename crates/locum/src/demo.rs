@@ -26,7 +26,7 @@ const TOUR: &str = include_str!("../../../examples/demo.yaml");
 /// One of the three workers has to wait for a slot, so that it is seen how that looks.
 const SLOTS: u32 = 2;
 
-pub(crate) fn demo(flags: &Demo, data: Option<&Path>, plain: bool) -> Result<u8, Complaint> {
+pub(crate) fn demo(flags: &Demo, data: Option<&Path>) -> Result<u8, Complaint> {
     let itself = flags.fast || !io::stdin().is_terminal();
     let key = run::fresh_key("demo");
     let tour = Run {
@@ -38,7 +38,7 @@ pub(crate) fn demo(flags: &Demo, data: Option<&Path>, plain: bool) -> Result<u8,
         bounds: Bounds { slots: Some(SLOTS), ..Bounds::default() },
         ..Run::default()
     };
-    let code = run::run(&tour, &Places { data, config: None }, plain)?;
+    let code = run::run(&tour, &Places { data, config: None })?;
     note("");
     for (command, shows) in [
         (format!("locum agents -s {key} --tree"), "who was there, and what each one did"),

@@ -34,6 +34,7 @@ use crate::model;
 use crate::models::without_password;
 use crate::print;
 use crate::run::Places;
+use crate::screen::{self, Ink};
 
 /// Longer than a provider in good health takes for one word.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,6 +54,14 @@ impl Health {
             Health::Ok => "ok",
             Health::Warn => "warn",
             Health::Fail => "fail",
+        }
+    }
+
+    fn ink(self) -> Ink {
+        match self {
+            Health::Ok => Ink::Good,
+            Health::Warn => Ink::Warn,
+            Health::Fail => Ink::Bad,
         }
     }
 }
@@ -119,7 +128,9 @@ fn to_json(check: &Check) -> Value {
 fn show(check: &Check) {
     let Check { health, about, words, next } = check;
     let next = next.as_ref().map(|next| format!("\n       do: {next}")).unwrap_or_default();
-    print::line(&text::clean(&format!("{:<5}  {about:<10} {words}{next}", health.word())));
+    let shown = text::clean(&format!("  {about:<10} {words}{next}"));
+    let word = format!("{:<5}", health.word());
+    print::line(&format!("{}{}", screen::out(health.ink(), &word), screen::ours(&shown)));
 }
 
 /// Whether commands can be walled in, and what the walls do not keep.

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 pub(crate) mod act;
+mod face;
 mod look;
 mod memory;
 mod own;
@@ -14,6 +15,7 @@ use locum_runtime::wire::WireName;
 
 use crate::rule;
 
+pub(crate) use face::{Face, When};
 pub(crate) use look::{
     Agents, Asks, By, Completions, Cost, Fork, Format, Logs, Look, Man, Queue, QueueAct, Replay,
     Search, Sessions, SessionsAct, Show, Timeline,
@@ -34,9 +36,8 @@ pub(crate) struct Flags {
     /// The configuration [env: `LOCUM_CONFIG`] [default: ~/.config/locum/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Plain lines, no live tree
-    #[arg(long, global = true)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) face: Face,
 }
 
 #[derive(Debug, Subcommand)]

@@ -17,6 +17,7 @@ mod data;
 mod decode;
 mod definitions;
 mod demo;
+mod denial;
 mod doctor;
 mod endpoint;
 mod equip;
@@ -25,6 +26,7 @@ mod flags;
 mod kept;
 mod librarian;
 mod library;
+mod log;
 mod login;
 mod look;
 mod memory;
@@ -33,6 +35,7 @@ mod models;
 #[cfg(debug_assertions)]
 mod mortal;
 mod notes;
+mod overheard;
 mod people;
 mod print;
 mod providers;
@@ -43,6 +46,7 @@ mod rule;
 mod rules;
 mod run;
 mod sample;
+mod screen;
 mod serve_script;
 mod servers;
 mod setup;
@@ -62,7 +66,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use complaint::Complaint;
-use flags::{Command, Flags};
+use flags::{Command, Face, Flags};
 use run::Places;
 
 fn main() -> ExitCode {
@@ -76,28 +80,61 @@ fn main() -> ExitCode {
         return locum_process::keeper(&typed.collect::<Vec<_>>());
     }
     let exit = match Flags::try_parse_from(words()) {
-        Ok(flags) => obey(&flags),
+        Ok(flags) => begin(&flags).and_then(|()| obey(&flags)),
         Err(error) => misread(&error),
     };
     let code = exit.unwrap_or_else(|complaint| {
         complaint.print();
         complaint.exit
     });
+    tracing::info!("locum ends exit={code}");
     ExitCode::from(code)
 }
 
-/// `locum -p TEXT` is `locum run TEXT`, as people are used to.
-fn words() -> impl Iterator<Item = OsString> {
-    let word =
-        |(at, word): (usize, OsString)| if at == 1 && word == "-p" { "run".into() } else { word };
-    env::args_os().enumerate().map(word)
+/// `locum -p TEXT` is `locum run TEXT`, as people are used to, with flags of any command before it.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = env::args_os().collect();
+    let mut at = 1;
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()) {
+        match word {
+            "-p" => {
+                words[at] = "run".into();
+                break;
+            }
+            "--data" | "--config" | "--color" | "--log" => at += 2,
+            flag if flag.starts_with('-') => at += 1,
+            _ => break,
+        }
+    }
+    words
+}
+
+/// Before anything is shown or done.
+fn begin(flags: &Flags) -> Result<(), Complaint> {
+    screen::set(&flags.face);
+    log::open(&flags.face)?;
+    let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
+    tracing::info!("locum {version} begins pid={process} command={}", command());
+    Ok(())
+}
+
+/// The command that was typed, by its names alone: what else was typed is nobody's business.
+fn command() -> String {
+    let mut at = Flags::command();
+    let mut line = Vec::new();
+    for typed in env::args_os().skip(1).filter_map(|typed| typed.into_string().ok()) {
+        let Some(below) = at.find_subcommand(&typed).cloned() else { continue };
+        line.push(below.get_name().to_owned());
+        at = below;
+    }
+    line.join(" ")
 }
 
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
     match &flags.command {
         Command::Run(run) => {
             let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            run::run(run, &Places { data, config }, flags.plain)
+            run::run(run, &Places { data, config })
         }
         Command::Models(models) => models::list(models, flags.config.as_deref()),
         Command::Doctor(doctor) => {
@@ -122,7 +159,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::Look(look) => look::obey(look, flags.data.as_deref()),
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
-        Command::Demo(demo) => demo::demo(demo, flags.data.as_deref(), flags.plain),
+        Command::Demo(demo) => demo::demo(demo, flags.data.as_deref()),
         Command::Rules(rules) => {
             let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
             rules::obey(rules, &Places { data, config })
@@ -137,7 +174,10 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
 
 /// Help was asked for, or the flags make no sense.
 fn misread(error: &clap::Error) -> Result<u8, Complaint> {
+    let typed: Vec<String> = env::args_os().filter_map(|word| word.into_string().ok()).collect();
+    screen::set(&Face::guessed(&typed));
     let text = error.to_string();
+    let text = screen::ours(&text);
     if error.exit_code() == 0 {
         // Whoever closed standard output does not want to read it.
         let _ = io::stdout().write_all(text.as_bytes());

@@ -13,6 +13,7 @@ use crate::flags::Models;
 use crate::look::text;
 use crate::model::{self, AUTO, FAST, STRONG};
 use crate::print;
+use crate::screen::cut;
 
 /// A provider that could be asked.
 struct Reachable {
@@ -156,7 +157,7 @@ fn print_all(reachable: &[Reachable], named: &[Named]) {
         if it.models.is_empty() || it.problem.is_some() {
             let problem = it.problem.clone().unwrap_or_else(|| "no model".into());
             rows.push(vec![
-                format!("{}/…", it.provider),
+                format!("{}/{}", it.provider, cut()),
                 String::new(),
                 text::row(&problem, 60),
                 from,

@@ -3,20 +3,23 @@
 //! that `$(locum run …)` is the answer and nothing else.
 
 use std::io::{self, BufWriter, Stdout, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use locum_journal::Journal;
-use locum_kernel::AskTo;
+use locum_kernel::{AskTo, Config};
 use locum_runtime::clock::System;
-use locum_runtime::driver::retell;
+use locum_runtime::driver::{Driver, retell};
 use locum_runtime::line::{AskOpened, Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
 use tokio::sync::oneshot;
 
 use crate::complaint::Complaint;
+use crate::log;
 use crate::look::text::clean;
+use crate::overheard::{self, Overheard};
+use crate::screen::{Ink, cut_end, err, ours};
 use crate::terminal::hint;
 use crate::tree::Tree;
 
@@ -28,6 +31,8 @@ pub(crate) enum Style {
         hints: bool,
     },
     Tree,
+    /// For the log alone.
+    Log,
 }
 
 /// What a printer reads, and where it reads again what it missed.
@@ -39,14 +44,36 @@ pub(crate) struct Source {
     pub(crate) cwd: String,
 }
 
+impl Source {
+    pub(crate) fn of(driver: &Driver, journal: &Arc<dyn Journal>, config: &Config) -> Source {
+        Source {
+            reader: driver.subscribe(),
+            journal: Arc::clone(journal),
+            session: config.session.clone(),
+            cwd: config.workspace.clone(),
+        }
+    }
+}
+
+/// Whoever looks, and the log if there is one: each reads for itself, so that a pipe nobody
+/// empties does not hold up the log.
+pub(crate) fn start_all(
+    style: Style,
+    source: impl Fn() -> Source,
+) -> Result<Vec<oneshot::Receiver<()>>, Complaint> {
+    let styles = [Some(style), log::is_on().then_some(Style::Log)];
+    styles.into_iter().flatten().map(|style| start(style, source())).collect()
+}
+
 /// Prints until the session is closed. What is returned is settled when everything is out.
-pub(crate) fn start(style: Style, source: Source) -> Result<oneshot::Receiver<()>, Complaint> {
+fn start(style: Style, source: Source) -> Result<oneshot::Receiver<()>, Complaint> {
     let tasks = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
     let face: Box<dyn Face + Send> = match style {
         Style::Json => Box::new(Json(BufWriter::new(io::stdout()))),
-        Style::Plain { hints } => Box::new(Plain { hints, held: None }),
+        Style::Plain { hints } => Box::new(Plain::new(hints)),
         Style::Tree => Box::new(Tree::new(Arc::new(System))),
+        Style::Log => Box::new(log::Teller),
     };
     let thread = thread::Builder::new().name("printer".into());
     let (out, printed) = oneshot::channel();
@@ -175,18 +202,35 @@ impl Face for Json {
 struct Plain {
     hints: bool,
     held: Option<String>,
+    overheard: Overheard,
 }
 
 impl Plain {
+    fn new(hints: bool) -> Plain {
+        Plain { hints, held: None, overheard: Overheard::new(Arc::new(System)) }
+    }
+
+    /// What tools print, in its place among what is said.
+    fn show(&mut self, lines: &[String]) {
+        if !lines.is_empty() {
+            self.flush();
+        }
+        for line in lines {
+            say(&clean(line));
+        }
+    }
+
     fn flush(&mut self) {
         if let Some(before) = self.held.take() {
-            note(&clean(&before));
+            say(&clean(&before));
         }
     }
 }
 
 impl Face for Plain {
     fn line(&mut self, told: &Line) {
+        let lines = self.overheard.follow(told);
+        self.show(&lines);
         if let Body::RunResult(result) = &told.body {
             let last = format!("{}: {}", told.agent.path, result.text);
             self.held.take_if(|before| *before == last);
@@ -199,14 +243,24 @@ impl Face for Plain {
         // In the order in which it was said.
         self.flush();
         let may_be_final = told.agent.depth == 0 && matches!(told.body, Body::Message { .. });
-        if may_be_final { self.held = Some(shown) } else { note(&clean(&shown)) }
+        if may_be_final { self.held = Some(shown) } else { say(&clean(&shown)) }
+    }
+
+    fn tick(&mut self) {
+        let lines = self.overheard.tick();
+        self.show(&lines);
+    }
+
+    fn tick_every(&self) -> Option<Duration> {
+        Some(overheard::TICK)
     }
 }
 
 fn asked(path: &str, ask: &AskOpened, hints: bool) -> String {
-    let because = ask.because.as_deref().map(|why| format!("\n    because: {}", clean(why)));
+    let because = ask.because.as_deref().map(|why| format!("\n    because: {}", ours(&clean(why))));
     let because = because.unwrap_or_default();
-    let shown = format!("{path}: ({} {}: {}){because}", ask.kind, ask.id, ask.summary);
+    let summary = cut_end(&ask.summary);
+    let shown = format!("{path}: ({} {}: {summary}){because}", ask.kind, ask.id);
     match (hints, ask.to) {
         (true, AskTo::Person) => format!("{shown}\n    {}", hint(ask.kind, &ask.options)),
         (true, AskTo::Parent) | (false, _) => shown,
@@ -262,6 +316,62 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// A word of ours to whoever is there, and to the log.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let shown = ours(text);
+    let marks = [("warning: ", Ink::Warn), ("note: ", Ink::Faint), ("do: ", Ink::Next)];
+    let found = marks.iter().find_map(|(mark, ink)| Some((shown.strip_prefix(mark)?, mark, ink)));
+    match found {
+        Some((rest, mark, ink)) => say(&format!("{} {rest}", err(*ink, mark.trim_end()))),
+        None => say(&shown),
+    }
+    if text.starts_with("warning: ") {
+        tracing::warn!(target: log::NOTE, "{text}");
+    } else if !text.is_empty() {
+        tracing::info!(target: log::NOTE, "{text}");
+    }
+}
+
+/// Something that is shown beside the output, as it is. While a live tree is drawn there, it is
+/// for the tree to make room.
+pub(crate) fn say(text: &str) {
+    let mut beside = beside();
+    match &mut *beside {
+        Some(waiting) if waiting.len() < BESIDE_MAX => waiting.push(text.to_owned()),
+        // The tree stands still, and so does whoever would read it.
+        Some(_) => {}
+        None => {
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+}
+
+/// What others say while a tree is drawn, until it has room for it.
+static BESIDE: Mutex<Option<Vec<String>>> = Mutex::new(None);
+const BESIDE_MAX: usize = 256;
+
+fn beside() -> MutexGuard<'static, Option<Vec<String>>> {
+    BESIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on, what is said goes through [`Beside::take`].
+pub(crate) struct Beside(());
+
+impl Beside {
+    pub(crate) fn begin() -> Beside {
+        *beside() = Some(Vec::new());
+        Beside(())
+    }
+
+    #[expect(clippy::unused_self, reason = "only whoever draws the tree has room for it")]
+    pub(crate) fn take(&self) -> Vec<String> {
+        beside().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let left = beside().take();
+        left.into_iter().flatten().for_each(|text| say(&text));
+    }
 }

@@ -23,6 +23,7 @@ use crate::complaint::{self, Complaint};
 use crate::config;
 use crate::data;
 use crate::demo;
+use crate::denial;
 use crate::equip::{Equipped, equip};
 use crate::extract::{self, Extract};
 use crate::flags::{Approvals, Run};
@@ -35,16 +36,17 @@ use crate::print::{self, Source, Style};
 use crate::rehearsal;
 use crate::root;
 use crate::rule;
+use crate::screen;
 use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
 use crate::workshop;
 
-pub(crate) fn run(flags: &Run, places: &Places<'_>, plain: bool) -> Result<u8, Complaint> {
+pub(crate) fn run(flags: &Run, places: &Places<'_>) -> Result<u8, Complaint> {
     // One thread is enough for waiting; the journal has its own, and so has whoever prints.
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
-    let ended = tasks.block_on(exchange(flags, places, plain));
+    let ended = tasks.block_on(exchange(flags, places));
     let verdict = ended.and_then(|(last, extract)| {
         let verdict = conclude(flags, &last)?;
         // Whoever asked has the answer by now.
@@ -95,7 +97,7 @@ pub(crate) struct Places<'a> {
 /// The last line, and what is to be remembered of it all.
 type Ended = (Line, Option<Extract>);
 
-async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended, Complaint> {
+async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> {
     let text = flags.text.as_deref().map(said).transpose()?;
     let clock = rehearsal::clock();
     let settings = Arc::new(settings(flags, places)?);
@@ -134,9 +136,8 @@ async fn exchange(flags: &Run, places: &Places<'_>, plain: bool) -> Result<Ended
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
     warn(&config, &settings, &kept);
-    let (reader, cwd) = (driver.subscribe(), config.workspace.clone());
-    let source = Source { reader, journal: Arc::clone(&world.journal), session: key.clone(), cwd };
-    let printed = print::start(style(flags.json, plain, approvals), source)?;
+    let source = || Source::of(&driver, &world.journal, &config);
+    let printed = print::start_all(style(flags.json, approvals), source)?;
     driver.set_library(librarian as Arc<dyn Library>);
     let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
@@ -186,7 +187,7 @@ fn open(
 /// Whoever reads slowly gets everything, unless somebody wants this process gone: a pipe that
 /// nobody empties must not hold it, and what is not read is in the journal.
 async fn wait_for_readers(
-    printed: oneshot::Receiver<()>,
+    printed: Vec<oneshot::Receiver<()>>,
     last: &Result<Line, Complaint>,
 ) -> Result<(), Complaint> {
     let stop = signal::listen().map_err(|error| Complaint::machine(&error))?;
@@ -196,8 +197,13 @@ async fn wait_for_readers(
     let patience = async {
         if is_stopped { tokio::time::sleep(LAST_WORDS).await } else { std::future::pending().await }
     };
+    let printed = async {
+        for printed in printed {
+            let _ = printed.await;
+        }
+    };
     tokio::select! {
-        _ = printed => {}
+        () = printed => {}
         _ = stop => {}
         () = patience => {}
     }
@@ -363,11 +369,16 @@ fn approvals_here() -> Approvals {
     if io::stdin().is_terminal() { Approvals::Ask } else { Approvals::Deny }
 }
 
-fn style(json: bool, plain: bool, approvals: Approvals) -> Style {
-    match (json, plain || !io::stderr().is_terminal()) {
-        (true, _) => Style::Json,
-        (false, true) => Style::Plain { hints: approvals == Approvals::Ask },
-        (false, false) => Style::Tree,
+fn style(json: bool, approvals: Approvals) -> Style {
+    let hints = approvals == Approvals::Ask;
+    match (io::stderr().is_terminal(), screen::plainly()) {
+        _ if json => Style::Json,
+        (true, None) => Style::Tree,
+        (true, Some(how)) => {
+            print::say(&how.told());
+            Style::Plain { hints }
+        }
+        (false, _) => Style::Plain { hints },
     }
 }
 
@@ -449,7 +460,7 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
         Status::NeedsInput if result.children_pending == 0 => result.text.clone(),
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
-        Status::Denied => result.denials.join("; "),
+        Status::Denied => denial::told(result),
         Status::Failed => result.flaw.clone().unwrap_or_else(|| result.text.clone()),
         Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
@@ -457,20 +468,20 @@ fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8
     // Where nobody can be asked, going on means that the next ask is denied for good.
     let keep_asks = match approvals {
         Approvals::Park => approvals_here() == Approvals::Deny,
-        Approvals::Deny => result.status == Status::Denied,
+        Approvals::Deny => result.status == Status::Denied && denial::is_unheard(result),
         Approvals::Stdio | Approvals::Ask | Approvals::Itself => false,
     };
     let resume = if keep_asks { format!("{resume} --approvals park") } else { resume };
-    let first = match result.status {
-        Status::Parked | Status::NeedsInput => first_help(result, session),
-        Status::Ok
-        | Status::Failed
-        | Status::Denied
-        | Status::Limit
-        | Status::Error
-        | Status::Cancelled => None,
+    let steps = match result.status {
+        Status::Parked | Status::NeedsInput => {
+            first_help(result, session).into_iter().chain([resume]).collect()
+        }
+        Status::Denied => denial::remedies(result, session, &resume),
+        Status::Ok | Status::Failed | Status::Limit | Status::Error | Status::Cancelled => {
+            vec![resume]
+        }
     };
-    let next = first.map_or_else(|| resume.clone(), |first| format!("{first}\ndo: {resume}"));
+    let next = steps.join("\ndo: ");
     Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
 }
 

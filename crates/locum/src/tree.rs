@@ -12,14 +12,15 @@ use locum_runtime::clock::Clock;
 use locum_runtime::line::{AskOpened, Body, Line};
 
 use crate::look::text::{clean, row};
-use crate::print::{Face, line};
+use crate::overheard::newest;
+use crate::print::{Beside, Face, line};
+use crate::screen::{Ink, between, cut, cut_end, err, of_state, ours, spinner};
 use crate::terminal::hint;
 
 /// How often the clock and the spinner move.
 const TICK: Duration = Duration::from_millis(200);
 /// Rows of agents; more are counted.
 const ROWS_MAX: usize = 12;
-const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠇"];
 
 pub(crate) struct Tree {
     clock: Arc<dyn Clock>,
@@ -34,6 +35,7 @@ pub(crate) struct Tree {
     asking: Vec<Asking>,
     /// What main said last was shown; the final text need not be said twice.
     last_words: String,
+    beside: Beside,
 }
 
 struct Shown {
@@ -41,6 +43,8 @@ struct Shown {
     state: State,
     doing: String,
     since: Time,
+    /// What its tools print, by call: the newest line.
+    prints: BTreeMap<String, String>,
 }
 
 /// An ask that is open, and how it is shown.
@@ -61,6 +65,7 @@ impl Tree {
             frame: 0,
             asking: Vec::new(),
             last_words: String::new(),
+            beside: Beside::begin(),
         }
     }
 
@@ -86,22 +91,36 @@ impl Tree {
         if !self.asking.is_empty() {
             return;
         }
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        let (width, height) = terminal_size::terminal_size()
+            .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
         let mut out = self.erased();
         let busy: Vec<_> = self.rows.iter().filter(|(_, shown)| !is_over(shown.state)).collect();
         let mut lines = 0;
-        for (path, shown) in busy.iter().take(ROWS_MAX) {
+        // What has scrolled away cannot be drawn anew. Agents come first, then what they print.
+        let rows_max = ROWS_MAX.min(height.saturating_sub(3)).max(1);
+        let mut room_below = height.saturating_sub(busy.len().min(rows_max) + 3).min(ROWS_MAX);
+        for (path, shown) in busy.iter().take(rows_max) {
             let name = path.rsplit('/').next().unwrap_or(path);
             let indent = "  ".repeat(shown.depth as usize + 1);
             let seconds = self.clock.now().since(shown.since) / 1_000;
             let word = shown.state.word();
             let text = format!("{name} {word} {} {}", clock(seconds), shown.doing);
             let room = width.saturating_sub(indent.len() + 1);
-            let _ = writeln!(out, "{indent}{}", row(&text, room));
+            let text = row(&text, room);
+            // Coloured last: what a colour takes is no room.
+            let (plain, ink) = (format!(" {word} "), err(of_state(shown.state), word));
+            let text = text.replacen(&plain, &format!(" {ink} "), 1);
+            let _ = writeln!(out, "{indent}{text}");
             lines += 1;
+            for line in shown.prints.values().take(room_below) {
+                let line = row(line, room.saturating_sub(4));
+                let _ = writeln!(out, "{indent}  | {}", err(Ink::Faint, &line));
+                room_below -= 1;
+                lines += 1;
+            }
         }
-        if busy.len() > ROWS_MAX {
-            let _ = writeln!(out, "  … and {} more", busy.len() - ROWS_MAX);
+        if busy.len() > rows_max {
+            let _ = writeln!(out, "  {} and {} more", cut(), busy.len() - rows_max);
             lines += 1;
         }
         let _ = writeln!(out, "{}", row(&self.summary(), width.saturating_sub(1)));
@@ -115,10 +134,11 @@ impl Tree {
             *counts.entry(shown.state.word()).or_default() += 1;
         }
         let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
-        let counts = counts.collect::<Vec<_>>().join(" · ");
+        let counts = counts.collect::<Vec<_>>().join(between());
         let cost = self.usd.map_or_else(|| "$?".to_owned(), |cost| format!("${cost:.2}"));
         let elapsed = clock(self.clock.now().since(self.began) / 1_000);
-        format!("{} {counts} · {elapsed} · {cost}", SPINNER[self.frame % SPINNER.len()])
+        let told = [&counts, &elapsed, &cost].map(String::as_str).join(between());
+        format!("{} {told}", spinner(self.frame))
     }
 
     fn follow(&mut self, told: &Line) {
@@ -129,14 +149,27 @@ impl Tree {
             state: State::Done,
             doing: String::new(),
             since: now,
+            prints: BTreeMap::new(),
         });
         match &told.body {
             Body::AgentState { state, attention, .. } => {
                 shown.state = *state;
+                if *state != State::Tool {
+                    shown.prints.clear();
+                }
                 shown.since = now;
-                shown.doing.clone_from(&attention.sentence);
+                shown.doing = cut_end(&attention.sentence).into_owned();
             }
             Body::ToolStarted { name, input, .. } => shown.doing = format!("{name} {input}"),
+            Body::ToolOutput { call, tail, .. } => {
+                // A piece that comes too late is of a tool that does not run any more.
+                if !is_over(shown.state)
+                    && let Some(line) = newest(tail)
+                {
+                    shown.prints.insert(call.clone(), line);
+                }
+            }
+            Body::ToolFinished(end) => drop(shown.prints.remove(&end.call)),
             Body::Retry { attempt, max, wait_ms, cause, .. } => {
                 let seconds = wait_ms.div_ceil(1_000);
                 shown.doing = format!("try {attempt} of {max} in {seconds} s: {cause}");
@@ -163,10 +196,8 @@ impl Tree {
             | Body::TurnFinished { .. }
             | Body::MessageDelta { .. }
             | Body::ThinkingDelta { .. }
-            | Body::ToolOutput { .. }
             | Body::Gap { .. }
             | Body::Message { .. }
-            | Body::ToolFinished(_)
             | Body::AgentFinished(_)
             | Body::Attention { .. }
             | Body::Compacted { .. }
@@ -267,6 +298,9 @@ impl Face for Tree {
     }
 
     fn pause(&mut self) {
+        for text in self.beside.take() {
+            self.say(&text);
+        }
         if !self.rows.values().all(|shown| is_over(shown.state)) {
             self.draw();
         }
@@ -285,9 +319,11 @@ impl Face for Tree {
 impl Asking {
     fn new(path: &str, ask: &AskOpened) -> Asking {
         let hint = hint(ask.kind, &ask.options);
-        let because = ask.because.as_deref().map(|why| format!("\n    because: {}", clean(why)));
+        let because =
+            ask.because.as_deref().map(|why| format!("\n    because: {}", ours(&clean(why))));
         let because = because.unwrap_or_default();
-        let shown = format!("{} {path}: {}{because}\n    {hint}", ask.id, ask.summary);
+        let summary = cut_end(&ask.summary);
+        let shown = format!("{} {path}: {summary}{because}\n    {hint}", ask.id);
         Asking { id: ask.id.clone(), shown }
     }
 }

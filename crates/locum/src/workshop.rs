@@ -20,6 +20,7 @@ use locum_tools::{
 use crate::complaint::Complaint;
 use crate::config::{self, set};
 use crate::flags::Approvals;
+use crate::look::text::clean;
 use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
@@ -195,12 +196,20 @@ impl Crew {
             people: attendance(approvals),
             model: Arc::new(Sample { provider, model: model.to_owned() }),
             taken: hands.tools.specs().into_iter().map(|spec| spec.name).collect(),
+            tell: declined,
         };
         if let Some(own) = &self.own {
             own.attach(company.clone());
         }
         self.brought.attach(&company);
     }
+}
+
+/// A server asked, and nobody will answer. Leaving it open would not help: it waits only while
+/// its call runs.
+fn declined(told: &str) {
+    print::note(&clean(told).replace('\n', " "));
+    print::note("do: run it at a terminal, or with --approvals stdio, to answer such questions");
 }
 
 /// What a server asks is answered while its call runs, or not at all: a run that ends instead of

@@ -138,6 +138,72 @@ fn a_person_denies_and_the_agent_is_told_why() {
     assert_eq!(folder.read("effects.log"), "");
 }
 
+/// A looker that may only read, and an agent for whom nobody is ever asked.
+const LOOKER: &str = "---\nname: looker\ndescription: d\ntools: Read, Grep\n---\nLook.\n";
+const SHY: &str = "---\nname: shy\ndescription: d\npermissionMode: dontAsk\n---\nWork.\n";
+
+const CEILING: &str = "agents:\n  main: [{calls: [{use_agent: {agent: looker, message: look}}]}, \
+                       {say: '{{last}}'}]\n  looker: [{calls: [{write: {path: a, content: b}}]}, \
+                       {calls: [{complete: {result: '{{last}}'}}]}]\n";
+
+const UNASKED: &str = "agents:\n  main: [{calls: [{use_agent: {agent: shy, message: work}}]}, \
+                       {say: '{{last}}'}]\n  shy: [{calls: [{write: {path: a, content: b}}]}, \
+                       {calls: [{complete: {result: '{{last}}'}}]}]\n";
+
+const GO_ON: &str = "locum run \"go on\" --resume s";
+
+/// What helps fits why it was denied: leaving asks open helps only where somebody would be asked.
+#[test]
+fn after_a_denial_the_remedy_fits_the_cause() {
+    let rules = "locum rules list -s s";
+    let cases: &[(&str, &[&str], &str, &[&str])] = &[
+        (ASKS, &[], "nobody is there to ask", &["GO_ON --approvals park"]),
+        (ASKS, &["--deny", "mend"], "denied by rule: deny mend", &[rules, "GO_ON"]),
+        (ASKS, &["--mode", "plan"], "plan mode: mend has effects", &["GO_ON --mode ask"]),
+        (CEILING, &["--trust"], "beyond what looker (a1) may do", &["locum show a1 -s s", "GO_ON"]),
+        (UNASKED, &["--trust"], "shy never asks", &["GO_ON --allow 'write \"a\"'"]),
+        // Whoever leaves asks open goes on doing so; the rule is what has to change.
+        (
+            ASKS,
+            &["--deny", "mend", "--approvals", "park"],
+            "denied by rule",
+            &[rules, "GO_ON --approvals park"],
+        ),
+    ];
+    for (at, (script, flags, why, remedies)) in cases.iter().enumerate() {
+        let folder = Folder::new(&format!("remedy{at}"));
+        fs::create_dir_all(folder.0.join(".claude/agents")).unwrap();
+        folder.write(".claude/agents/looker.md", LOOKER);
+        folder.write(".claude/agents/shy.md", SHY);
+        let model = folder.script("script.yaml", script);
+        let output = folder.output(&[&["run", "go", "-m", &model, "-s", "s"], *flags].concat());
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{flags:?}: {told}");
+        assert!(told.contains(why), "{flags:?}: {told}");
+        let done: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("do: ")).collect();
+        let expected: Vec<String> =
+            remedies.iter().map(|remedy| remedy.replace("GO_ON", GO_ON)).collect();
+        assert_eq!(done, expected, "{flags:?}: {told}");
+        assert_eq!(folder.read("effects.log"), "");
+    }
+}
+
+/// The same through a person: they have said why, and go on as they like.
+#[test]
+fn what_a_person_denied_needs_no_other_remedy_than_going_on() {
+    let folder = Folder::new("personal");
+    let model = folder.script("script.yaml", ASKS);
+    let arguments = ["run", "go", "-m", &model, "-s", "s", "--approvals", "stdio"];
+    let told = converse(&folder, &arguments, |line| match line["type"].as_str() {
+        Some("ask.opened") => {
+            Act::Say(json!({ "type": "decision", "id": line["id"], "decision": "deny" }))
+        }
+        _ => Act::Nothing,
+    });
+    assert_eq!(told.result()["denial_reasons"], json!(["denied by ann"]));
+    assert!(told.stderr.ends_with(&format!("\ndo: {GO_ON}\n")), "{}", told.stderr);
+}
+
 #[test]
 fn a_signal_stops_the_run_and_nothing_is_lost() {
     for (name, exit) in [("-INT", 130), ("-TERM", 143)] {

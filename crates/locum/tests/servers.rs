@@ -155,6 +155,11 @@ fn with_nobody_there_a_server_is_told_so_at_once() {
         let told = run.end();
         assert!(told.of_type("ask.opened").is_empty());
         assert_eq!(outputs(&told), [r#"{"action":"decline"}"#]);
+        // People are told who wanted what, and what to do about it.
+        let line = "note: MCP server rogue asked: hello (declined: nobody is there)\n\
+                    do: run it at a terminal, or with --approvals stdio, to answer such \
+                    questions\n";
+        assert!(told.stderr.contains(line), "{}", told.stderr);
     }
     // Whoever leaves in the middle takes the question along.
     let Some(folder) = folder("leaves", &["elicit"]) else { return };

@@ -7,9 +7,12 @@ mod pty;
 #[expect(dead_code, reason = "shared with tests that need other parts of it")]
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use pty::Terminal;
 use serde_json::json;
-use support::{Folder, example, stderr};
+use support::{Folder, PATIENCE, Watch, example, stderr};
 
 /// A worker that takes a moment, then wants something; its words are not to be trusted.
 const HOSTILE: &str = r#"
@@ -195,4 +198,89 @@ fn where_there_is_no_terminal_nothing_moves_a_cursor() {
     assert!(told.contains("main/auth research: (approval q"), "{told}");
     // Nobody can type here.
     assert!(!told.contains("y once"), "{told}");
+}
+
+/// Prints for a while: a line, one that is written anew, many at once, and one just before its end.
+const LONG: &str = r#"
+agents:
+  main:
+    - say: "I look."
+      calls: [{exec: {command: "COMMAND"}}]
+    - say: "It is over."
+"#;
+
+/// A command that waits for files, so that what is seen while it runs is seen while it runs.
+fn long(folder: &Folder) -> String {
+    let command = "echo first-line; until [ -e go ]; do sleep 0.05; done; \
+                   printf '10%%\\\\r20%%\\\\r30%%\\\\n'; seq 1 5000; sleep 1.2; \
+                   echo last-line; exit 3";
+    folder.script("long.yaml", &LONG.replace("COMMAND", command))
+}
+
+#[test]
+fn what_a_long_command_prints_is_seen_while_it_runs() {
+    let folder = Folder::new("long");
+    let model = long(&folder);
+    let run = ["run", "go", "-m", &model, "--allow", "exec"];
+    let Some(mut terminal) = Terminal::start(&folder, &run) else { return };
+    terminal.until("  main tool 0:0");
+    terminal.until("\n    | first-line\n");
+    folder.write("go", "");
+    terminal.until("\n    | 5000\n");
+    terminal.until("main: It is over.\n");
+    let (text, exit) = terminal.end();
+    assert_eq!(exit, Some(0), "{text}");
+    assert_harmless(&text);
+    let last = text.rfind("    | ").unwrap();
+    assert!(last < text.find("main: It is over.").unwrap(), "{text}");
+}
+
+#[test]
+fn plainly_it_is_lines_of_whoever_runs_it() {
+    let folder = Folder::new("lines");
+    let model = long(&folder);
+    let mut command = folder.locum(&["run", "go", "-m", &model, "--allow", "exec"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watch = Watch::over(child.id(), PATIENCE);
+    let mut told = Vec::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line == "main | first-line" {
+            folder.write("go", "");
+        }
+        told.push(line);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{told:#?}");
+    let at = |words: &str| {
+        let found = told.iter().position(|line| line.starts_with(words));
+        found.unwrap_or_else(|| panic!("{words} is not there: {told:#?}"))
+    };
+    let order = [
+        "main: I look.",
+        "main: (exec: echo first-line;",
+        "main | first-line",
+        "main | [",
+        "main | 5000",
+        "main | last-line",
+        "main: (exec failed after ",
+    ];
+    let places: Vec<usize> = order.iter().map(|words| at(words)).collect();
+    assert!(places.is_sorted(), "{told:#?}");
+    assert_eq!(places.last(), Some(&(told.len() - 1)), "something comes after the result");
+    let printed = told.iter().filter(|line| line.starts_with("main | "));
+    let mut printed = printed.map(String::as_str);
+    assert!(printed.all(|line| !line.contains("10%")), "what was written over was shown");
+    // Five thousand lines in a moment, and a few seconds in all.
+    assert!(told.len() < 400, "{} lines", told.len());
+    let mut numbers = told.iter().filter_map(|line| line.strip_prefix("main | ")?.parse().ok());
+    assert!(numbers.by_ref().is_sorted_by(|a: &u32, b| a < b), "out of order or twice: {told:#?}");
+    assert!(told.last().unwrap().ends_with(", exit 3)"), "{told:#?}");
+}
+
+#[test]
+fn what_is_over_in_a_moment_is_not_shown() {
+    let folder = Folder::new("short");
+    let model = folder.script("short.yaml", &LONG.replace("COMMAND", "echo quick"));
+    let output = folder.output(&["run", "go", "-m", &model, "--allow", "exec"]);
+    assert_eq!(stderr(&output), "main: I look.\n");
 }

@@ -36,6 +36,8 @@ pub enum Event {
         state: State,
     },
     Asked(Request),
+    /// Nobody is there, so this was declined without being put to anybody.
+    Declined(Request),
     /// Nobody waits for an answer to this any more.
     Withdrawn {
         id: u64,
@@ -118,6 +120,8 @@ impl Queue {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let stale = |old: &Event| match (old, &event) {
             (Event::State { server: a, .. }, Event::State { server: b, .. }) => a == b,
+            // A server that asks for ever fills nothing: of what was declined the last is told.
+            (Event::Declined(a), Event::Declined(b)) => a.server == b.server,
             (old, new) => old == new,
         };
         events.retain(|old| !stale(old));
@@ -182,6 +186,9 @@ impl Asks {
         {
             let mut open = self.open();
             if !self.attended.load(Ordering::Acquire) {
+                drop(open);
+                let request = Request { id, server: server.to_owned(), kind };
+                self.queue.push(Event::Declined(request));
                 return Answer::Declined;
             }
             if open.values().filter(|ask| ask.server == server).count() >= limits::ASKS {

@@ -70,6 +70,9 @@ struct Exchange {
     trouble: Option<Trouble>,
     /// Calls that somebody or something forbade: who, and what.
     denials: Vec<String>,
+    /// What each of them was told.
+    #[serde(default)]
+    reasons: Vec<String>,
     /// What somebody had to do without, first.
     lacked: Option<Lack>,
 }

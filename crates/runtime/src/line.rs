@@ -259,6 +259,9 @@ pub struct RunResult {
     pub cost_usd: Option<f64>,
     pub agents: Vec<AgentResult>,
     pub denials: Vec<String>,
+    /// Why each of them was denied, in the same order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denial_reasons: Vec<String>,
     pub children_pending: usize,
     pub exit: u8,
     /// The command with which a run that stopped goes on.

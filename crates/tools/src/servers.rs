@@ -92,6 +92,8 @@ pub struct Company {
     pub model: Arc<dyn Sampler>,
     /// The names of all tools that are not theirs.
     pub taken: BTreeSet<String>,
+    /// What was asked and nobody will answer.
+    pub tell: fn(&str),
 }
 
 /// A server that is not there, and why.
@@ -198,7 +200,7 @@ impl Servers {
 
     /// From now on somebody is there; the first who comes is heard.
     pub fn attach(&self, company: Company) {
-        let Company { session, people, model, mut taken } = company;
+        let Company { session, people, model, mut taken, tell } = company;
         for own in self.inner.specs() {
             taken.remove(&own.name);
         }
@@ -207,7 +209,7 @@ impl Servers {
         self.inner.all.attend(people);
         let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
         if self.inner.session.set(session.clone()).is_ok() {
-            pump.spawn(pump::run(Arc::clone(&self.inner), session));
+            pump.spawn(pump::run(Arc::clone(&self.inner), session, tell));
         }
     }
 

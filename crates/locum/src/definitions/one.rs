@@ -7,7 +7,7 @@ use locum_definitions::{
 use serde_json::{Value, json};
 
 use super::Sight;
-use crate::check::{line, object};
+use crate::check::{line, object, painted};
 use crate::complaint::{Complaint, USAGE};
 use crate::config::Config;
 use crate::flags::Definitions;
@@ -46,7 +46,7 @@ impl Sight {
             print::line(&format!("{name:<12}  {value}"));
         }
         for problem in &problems {
-            print::line(&line(problem));
+            print::line(&painted(problem));
         }
         for (heading, text) in [
             ("instructions", Some(&definition.instructions)),

@@ -6,6 +6,7 @@ use super::{Sight, agent_json, show_json, text};
 use crate::complaint::Complaint;
 use crate::flags::Agents;
 use crate::print;
+use crate::screen::{Ink, of_state};
 
 const HEAD: [&str; 8] = ["ID", "AGENT", "STATE", "OWN", "TREE", "TURNS", "CALLS", "ACTIVE"];
 
@@ -62,7 +63,8 @@ pub(super) fn grouped(rows: &[Row]) -> String {
     let mut rows: Vec<&Row> = rows.iter().collect();
     rows.sort_by_key(|row| (Group::of(row), row.id));
     let cells: Vec<Vec<String>> = rows.iter().map(|row| to_row(row, &row.path)).collect();
-    let table = text::table(&head(), &cells);
+    let state = |at: usize| rows.get(at).map(|row| row.state);
+    let table = text::painted(&head(), &cells, |at, column| ink(column, state(at)));
     let mut table = table.lines();
     let mut lines: Vec<String> = table.next().map(str::to_owned).into_iter().collect();
     let mut before = None;
@@ -81,7 +83,9 @@ fn tree(rows: &[Row]) -> String {
         let depth = usize::try_from(row.depth).unwrap_or_default();
         to_row(row, &format!("{}{}", "  ".repeat(depth), row.label))
     };
-    text::table(&head(), &rows.iter().map(indented).collect::<Vec<_>>())
+    let cells: Vec<Vec<String>> = rows.iter().map(indented).collect();
+    let state = |at: usize| rows.get(at).map(|row| row.state);
+    text::painted(&head(), &cells, |at, column| ink(column, state(at)))
 }
 
 /// Everybody right after their parent.
@@ -102,6 +106,11 @@ fn root(row: &Row) -> Option<AgentId> {
 
 fn head() -> Vec<&'static str> {
     HEAD.into_iter().chain(["WHAT"]).collect()
+}
+
+/// Only the word of the state has a colour.
+fn ink(column: usize, state: Option<State>) -> Option<Ink> {
+    state.filter(|_| HEAD.get(column) == Some(&"STATE")).map(of_state)
 }
 
 fn to_row(row: &Row, name: &str) -> Vec<String> {

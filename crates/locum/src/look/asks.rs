@@ -9,6 +9,7 @@ use crate::address;
 use crate::complaint::Complaint;
 use crate::flags::Asks;
 use crate::print;
+use crate::screen::cut_end;
 
 pub(super) fn run(flags: &Asks, sight: &Sight) -> Result<(), Complaint> {
     let sessions: Vec<(String, Session)> = if let Some(key) = &flags.session {
@@ -71,7 +72,7 @@ fn shown(session: &str, card: &Card) -> String {
         text::row(session, 100),
         text::moment(card.at),
     )];
-    lines.push(text::block(&card.summary, "  "));
+    lines.push(text::block(&cut_end(&card.summary), "  "));
     match &card.kind {
         AskKind::Approval(approval) => {
             let arguments = serde_json::to_string_pretty(&approval.arguments).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use locum_kernel::{Action, AskKind, Card, Row, Scope};
 
 use super::text::quote;
+use crate::screen::cut;
 
 /// How a session goes on. Without a terminal the next ask would be denied for good, so there it
 /// is left open.
@@ -21,13 +22,15 @@ pub(super) fn of_agent(session: &str, row: &Row) -> Option<String> {
     Some(match tool.as_str() {
         // A top-up is approved with the least that helps.
         "approve" | "top_up" => format!("locum approve {} -s {session}", ask()),
-        "answer" => format!("locum answer {} \"…\" -s {session}", ask()),
+        "answer" => format!("locum answer {} \"{}\" -s {session}", ask(), cut()),
         "continue" => format!("locum continue {} -s {session}", row.id),
         "agent_eval" if args["continue"] == true => {
             format!("locum continue {} -s {session}", row.id)
         }
         "agent_eval" if args["inspect"] == true => format!("locum logs {} -s {session}", row.id),
-        "say" | "agent_eval" => format!("locum send @{} \"…\" -s {session}", quote(&row.path)),
+        "say" | "agent_eval" => {
+            format!("locum send @{} \"{}\" -s {session}", quote(&row.path), cut())
+        }
         "agent_close" => format!("locum cancel {} -s {session}", row.id),
         "get_agent" => format!("locum show {} -s {session}", row.id),
         _ => return None,

@@ -9,6 +9,7 @@ use super::{Sight, numbered, show_json, text};
 use crate::complaint::Complaint;
 use crate::flags::Search;
 use crate::print;
+use crate::screen::cut;
 
 /// So much around a find is enough to know it again.
 const CONTEXT: usize = 60;
@@ -105,7 +106,8 @@ fn around(said: &str, wanted: &str) -> Option<String> {
     let to = starts.get(found + wanted.len()).copied().unwrap_or(said.len());
     let from = said.floor_char_boundary(from.saturating_sub(CONTEXT));
     let to = said.ceil_char_boundary(to.saturating_add(CONTEXT).min(said.len()));
-    let (before, after) = (if from > 0 { "…" } else { "" }, if to < said.len() { "…" } else { "" });
+    let before = if from > 0 { cut() } else { "" };
+    let after = if to < said.len() { cut() } else { "" };
     Some(format!("{before}{}{after}", text::row(&said[from..to], usize::MAX)))
 }
 

@@ -7,6 +7,8 @@ use locum_kernel::Time;
 use locum_runtime::clock::rfc3339;
 use serde_json::Value;
 
+use crate::screen::{Ink, cut, cut_end, out};
+
 /// Text that moves no cursor, sets no colour and turns no line around. Lines stay lines.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -85,11 +87,13 @@ fn is_obeyed(sign: char) -> bool {
 pub(crate) fn row(text: &str, max: usize) -> String {
     let clean = clean(text);
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = cut_end(&words);
     if words.chars().count() <= max {
-        return words;
+        return words.into_owned();
     }
-    let kept: String = words.chars().take(max.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let cut = cut();
+    let kept: String = words.chars().take(max.saturating_sub(cut.chars().count())).collect();
+    format!("{kept}{cut}")
 }
 
 /// Every line of a text, set in.
@@ -101,14 +105,28 @@ pub(crate) fn block(text: &str, indent: &str) -> String {
 
 /// Rows under their names, as wide as they must be. The last column is not filled up.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    painted(head, rows, |_, _| None)
+}
+
+/// The same, with the ink of each cell, by its row and column. Colour takes no room.
+pub(crate) fn painted(
+    head: &[&str],
+    rows: &[Vec<String>],
+    ink: impl Fn(usize, usize) -> Option<Ink>,
+) -> String {
     let wide = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].len()]).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..head.len()).map(wide).collect();
     let named: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
-    let lines = std::iter::once(&named).chain(rows).map(|row| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    let lines = std::iter::once(&named).chain(rows).enumerate().map(|(at, row)| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let ink = at.checked_sub(1).and_then(|at| ink(at, column));
+            let shown = ink.map_or_else(|| cell.clone(), |ink| out(ink, cell));
+            let room = width.saturating_sub(cell.chars().count());
+            format!("{shown}{:room$}", "")
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -17,6 +17,7 @@ use crate::data;
 use crate::look::text::{clean, quote};
 use crate::print;
 use crate::run::Places;
+use crate::screen::ours;
 use crate::trust::store::{Approval, Store, Verdict, now};
 use crate::trust::{self, By, Person, Said, Trust, shown};
 use crate::workshop;
@@ -154,7 +155,7 @@ fn visible(text: &str) -> String {
         let hidden = matches!(sign, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
         let blank = sign != ' ' && sign.is_whitespace();
         if hidden || blank || clean(&sign.to_string()).is_empty() {
-            format!("‹U+{:04X}›", u32::from(sign))
+            ours(&format!("‹U+{:04X}›", u32::from(sign))).into_owned()
         } else {
             sign.to_string()
         }

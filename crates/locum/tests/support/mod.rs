@@ -57,6 +57,10 @@ impl Folder {
         // Whoever runs the tests may have a configuration of their own.
         command.env("XDG_CONFIG_HOME", &self.0).env_remove("LOCUM_CONFIG");
         command.env("HOME", self.0.join("home"));
+        // And their own taste.
+        for name in ["CLICOLOR_FORCE", "ACCESSIBLE", "LOCUM_PLAIN", "LOCUM_ASCII", "LOCUM_LOG"] {
+            command.env_remove(name);
+        }
         command
     }
 

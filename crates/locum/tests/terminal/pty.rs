@@ -19,6 +19,16 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// None, and told so, where no terminal can be made.
     pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Option<Terminal> {
+        Terminal::start_with(folder, arguments, &[])
+    }
+
+    /// The same with variables. Without any it is a terminal that can do everything, and a person
+    /// who wants no colour.
+    pub(crate) fn start_with(
+        folder: &Folder,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Option<Terminal> {
         let made = Command::new("script").arg("--version").output();
         if !made.is_ok_and(|output| output.status.success()) {
             eprintln!("SKIPPED: `script` is not installed; no terminal was tested");
@@ -33,6 +43,10 @@ impl Terminal {
         script.args(["-qec", &command, "/dev/null"]).current_dir(&folder.0).env("USER", USER);
         // Whoever runs the tests may have a configuration and definitions of their own.
         script.env("XDG_CONFIG_HOME", &folder.0).env_remove("LOCUM_CONFIG");
+        for name in ["ACCESSIBLE", "LOCUM_PLAIN", "LOCUM_ASCII", "LOCUM_LOG", "CLICOLOR_FORCE"] {
+            script.env_remove(name);
+        }
+        script.env("TERM", "xterm-256color").env("NO_COLOR", "1").envs(variables.iter().copied());
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         Some(Terminal {
             stdin: child.stdin.take().unwrap(),

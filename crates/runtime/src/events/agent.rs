@@ -253,6 +253,7 @@ impl Teller {
         if output.denied {
             let denial = format!("{}: {} {}", part.name.path, doing.name, doing.arguments);
             self.exchange.denials.push(denial);
+            self.exchange.reasons.push(output.text.clone());
         }
         if output.is_error && output.text == NOBODY_TO_ASK {
             self.exchange.lacked.get_or_insert(Lack::Answer);

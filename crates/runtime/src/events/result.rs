@@ -63,6 +63,7 @@ impl Teller {
             cost_usd: (!exchange.unpriced).then_some(exchange.micro_usd).and_then(usd),
             agents: agents.collect(),
             denials: exchange.denials.clone(),
+            denial_reasons: exchange.reasons.clone(),
             children_pending,
             exit,
             resume: (status != Status::Ok).then(|| self.resume_line(status)),

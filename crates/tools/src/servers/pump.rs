@@ -4,19 +4,45 @@
 use std::sync::Arc;
 
 use locum_kernel::{CallId, Input, Key, Wonder};
-use locum_mcp::Event;
+use locum_mcp::{Event, Kind, Request};
 use locum_runtime::driver::Handle;
 
 use super::Inner;
 use super::wonder::Over;
 
+const NOBODY: &str = "nobody is there";
+/// Of a question, in a line about it.
+const QUESTION_CHARACTERS_MAX: usize = 200;
+
+/// Who wanted what, and why it was declined.
+fn unanswered(request: &Request, why: &str) -> String {
+    let (wanted, asked) = match &request.kind {
+        Kind::Elicitation { message, .. } => ("asked", message.clone()),
+        Kind::Visit { message, url } => ("wanted a page opened", format!("{message} {url}")),
+        Kind::Sampling { text, .. } => ("wanted to ask the model", text.clone()),
+    };
+    let words = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_long = words.chars().count() > QUESTION_CHARACTERS_MAX;
+    let cut = if is_long { "…" } else { "" };
+    let asked: String = words.chars().take(QUESTION_CHARACTERS_MAX).collect();
+    let server = &request.server;
+    format!("note: MCP server {server} {wanted}: {asked}{cut} (declined: {why})")
+}
+
 impl Inner {
-    async fn put(&self, handle: &Handle, (key, wonder): (Key, Wonder)) {
+    /// Puts a question to the session; what people should know of it, if nobody will hear it.
+    async fn put(&self, handle: &Handle, (key, wonder): (Key, Wonder)) -> Option<String> {
         let id = wonder.id;
         match handle.post(Input::Wondered { key, wonder }).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(why)) => self.wonders.unheard(&self.all, id, &why.to_string()),
-            Err(closed) => self.wonders.unheard(&self.all, id, &closed.to_string()),
+            Ok(Ok(_)) => None,
+            Ok(Err(why)) => {
+                let request = self.wonders.unheard(&self.all, id, &why.to_string());
+                request.map(|request| unanswered(&request, &why.to_string()))
+            }
+            Err(closed) => {
+                self.wonders.unheard(&self.all, id, &closed.to_string());
+                None
+            }
         }
     }
 }
@@ -46,7 +72,7 @@ impl Drop for Beside {
 
 /// Passes on what servers tell for as long as the session is driven. One event at a time: what is
 /// told twice meanwhile is told once.
-pub(super) async fn run(inner: Arc<Inner>, handle: Handle) {
+pub(super) async fn run(inner: Arc<Inner>, handle: Handle, tell: fn(&str)) {
     // Whoever came up between the listing and now.
     changed(&inner, &handle, None).await;
     loop {
@@ -55,16 +81,19 @@ pub(super) async fn run(inner: Arc<Inner>, handle: Handle) {
                 Event::ToolsChanged { server } => changed(&inner, &handle, Some(&server)).await,
                 Event::Asked(request) => {
                     if let Some(put) = inner.wonders.asked(&inner.all, request) {
-                        inner.put(&handle, put).await;
+                        inner.put(&handle, put).await.iter().for_each(|it| tell(it));
                     }
                 }
+                Event::Declined(request) => tell(&unanswered(&request, NOBODY)),
                 Event::Withdrawn { id } => inner.wonders.withdrawn(id),
                 Event::ResourcesChanged { .. }
                 | Event::PromptsChanged { .. }
                 | Event::ResourceUpdated { .. }
                 | Event::State { .. } => {}
             },
-            put = inner.wonders.again(&inner.all) => inner.put(&handle, put).await,
+            put = inner.wonders.again(&inner.all) => {
+                inner.put(&handle, put).await.iter().for_each(|it| tell(it));
+            }
         }
     }
 }

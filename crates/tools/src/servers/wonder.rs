@@ -133,13 +133,14 @@ impl Wonders {
         None
     }
 
-    /// The session did not put it to anybody.
-    pub(super) fn unheard(&self, servers: &Servers, id: u64, why: &str) {
+    /// The session did not put it to anybody. Gives what that was, if the server still waited.
+    pub(super) fn unheard(&self, servers: &Servers, id: u64, why: &str) -> Option<Request> {
         let mut table = self.table();
-        let Some(question) = table.open.remove(&id) else { return };
+        let question = table.open.remove(&id)?;
         let note = format!("[{} asked for something: {why}]", question.request.server);
         table.note(question.key, note);
         let _gone = servers.answer(id, Answer::Declined);
+        Some(question.request)
     }
 
     /// The server does not wait for it any more.

@@ -1,0 +1,437 @@
+//! What running tools print, as lines for people while they run. What is over in a moment is left
+//! to whoever called it; what takes longer is shown from its beginning, so many lines a second and
+//! never after its result.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use locum_kernel::Time;
+use locum_runtime::clock::Clock;
+use locum_runtime::line::{Body, Line, ToolFinished};
+use serde_json::Value;
+
+use crate::look::text::{clean, row, span};
+use crate::screen::cut;
+
+/// Nobody wonders about what is over sooner.
+const PATIENCE_MS: u64 = 1_000;
+/// How often it is looked whether somebody wonders by now.
+pub(crate) const TICK: Duration = Duration::from_millis(250);
+/// As fast as people skim; the rest is counted.
+const LINES_PER_SECOND: usize = 20;
+/// Of one line, and of one that never ends.
+const CHARACTERS_MAX: usize = 400;
+const UNFINISHED_BYTES_MAX: usize = 4 << 10;
+/// Lines that wait for patience to end, or for the next second: nobody wants to see what was
+/// printed long ago.
+const WAITING_MAX: usize = 2 * LINES_PER_SECOND;
+/// As much as a piece holds at most: of more than that between two pieces some is missing.
+const PIECE_BYTES: u64 = 2 << 10;
+/// Calls whose end is remembered. A piece comes at most a moment too late.
+const OVER_MAX: usize = 256;
+/// By so much of what was heard last its place in the result is found.
+const KNOWN_BYTES: usize = 256;
+/// Of what came too late for a piece.
+const LAST_LINES_MAX: usize = 20;
+
+pub(crate) struct Overheard {
+    clock: Arc<dyn Clock>,
+    calls: BTreeMap<String, Heard>,
+    over: VecDeque<String>,
+    /// The second in which so many lines were shown.
+    second: u64,
+    shown: usize,
+}
+
+/// One call that runs.
+struct Heard {
+    path: String,
+    /// What it is, before the first line of it is shown.
+    title: String,
+    is_shown: bool,
+    began: Time,
+    bytes: u64,
+    /// The newest piece, by which the next is known to go on.
+    tail: String,
+    unfinished: String,
+    waiting: VecDeque<String>,
+    /// Lines that nobody will see.
+    left_out: u64,
+}
+
+impl Overheard {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Overheard {
+        let (calls, over) = (BTreeMap::new(), VecDeque::new());
+        Overheard { clock, calls, over, second: 0, shown: 0 }
+    }
+
+    /// What is to be shown before whatever this line says.
+    pub(crate) fn follow(&mut self, line: &Line) -> Vec<String> {
+        let now = self.clock.now();
+        let path = &line.agent.path;
+        if let Body::ToolStarted { call, name, input, .. } = &line.body {
+            self.calls.insert(call.clone(), Heard::new(path, title(name, input), now));
+        }
+        if let Body::ToolFinished(end) = &line.body {
+            return self.finish(end);
+        }
+        // Whoever was stopped has calls without a result.
+        if let Body::AgentFinished(_) = &line.body {
+            let stopped = self.calls.extract_if(.., |_, heard| heard.path == *path);
+            self.over.extend(stopped.map(|(call, _)| call));
+            self.over.drain(..self.over.len().saturating_sub(OVER_MAX));
+        }
+        if let Body::RunResult(_) = &line.body {
+            self.calls.clear();
+        }
+        let Body::ToolOutput { call, bytes, tail } = &line.body else { return Vec::new() };
+        if self.over.contains(call) {
+            return Vec::new();
+        }
+        // Programs that are agents have no beginning of their own.
+        let begin = || Heard::new(path, String::new(), now);
+        self.calls.entry(call.clone()).or_insert_with(begin).hear(*bytes, tail);
+        self.tick()
+    }
+
+    /// What has waited long enough.
+    pub(crate) fn tick(&mut self) -> Vec<String> {
+        let now = self.clock.now();
+        if self.second != now.0 / 1_000 {
+            (self.second, self.shown) = (now.0 / 1_000, 0);
+        }
+        let mut out = Vec::new();
+        for heard in self.calls.values_mut().filter(|it| now.since(it.began) >= PATIENCE_MS) {
+            let room = LINES_PER_SECOND.saturating_sub(self.shown);
+            let before = out.len();
+            heard.tell(room, &mut out);
+            self.shown += out.len() - before;
+        }
+        out
+    }
+
+    fn finish(&mut self, end: &ToolFinished) -> Vec<String> {
+        let now = self.clock.now();
+        self.over.push_back(end.call.clone());
+        self.over.drain(..self.over.len().saturating_sub(OVER_MAX));
+        let Some(mut heard) = self.calls.remove(&end.call) else { return Vec::new() };
+        let is_short = now.since(heard.began) < PATIENCE_MS;
+        if is_short || (!heard.is_shown && heard.waiting.is_empty() && heard.bytes == 0) {
+            return Vec::new();
+        }
+        heard.hear_rest(&end.output);
+        let skipped = heard.waiting.len().saturating_sub(LAST_LINES_MAX);
+        heard.left_out += heard.waiting.drain(..skipped).len() as u64;
+        let mut out = Vec::new();
+        heard.tell(usize::MAX, &mut out);
+        let exit = end.exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
+        let word = if end.ok { "ended" } else { "failed" };
+        let after = span(end.ms);
+        out.push(format!("{}: ({} {word} after {after}{exit})", heard.path, end.name));
+        out
+    }
+}
+
+impl Heard {
+    fn new(path: &str, title: String, began: Time) -> Heard {
+        Heard {
+            path: path.to_owned(),
+            title,
+            is_shown: false,
+            began,
+            bytes: 0,
+            tail: String::new(),
+            unfinished: String::new(),
+            waiting: VecDeque::new(),
+            left_out: 0,
+        }
+    }
+
+    fn hear(&mut self, bytes: u64, tail: &str) {
+        // Words about progress, which are whole.
+        if bytes == 0 {
+            if self.tail != tail {
+                tail.clone_into(&mut self.tail);
+                self.add(&format!("{tail}\n"));
+            }
+            return;
+        }
+        // A sign that is not whole yet.
+        let tail = tail.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let more = bytes.saturating_sub(self.bytes);
+        let fresh = fresh(&self.tail, tail, more);
+        if fresh.len() == tail.len() && more > PIECE_BYTES {
+            self.add(&format!("\n[{} not shown]\n", cut()));
+        }
+        let fresh = fresh.to_owned();
+        self.add(&fresh);
+        self.bytes = bytes;
+        tail.clone_into(&mut self.tail);
+    }
+
+    /// What was printed after the last piece is at the end of the result.
+    fn hear_rest(&mut self, output: &str) {
+        let from = self.tail.len().saturating_sub(KNOWN_BYTES);
+        let known = &self.tail[self.tail.ceil_char_boundary(from)..];
+        let at = output.rfind(known).filter(|_| !known.is_empty());
+        let rest = at.map(|at| output[at + known.len()..].to_owned());
+        self.add(&rest.unwrap_or_default());
+        if !self.unfinished.trim().is_empty() {
+            self.add("\n");
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        self.unfinished.push_str(text);
+        while let Some(end) = self.unfinished.find('\n') {
+            let line: String = self.unfinished.drain(..=end).collect();
+            self.wait(&line);
+        }
+        if self.unfinished.len() > UNFINISHED_BYTES_MAX {
+            let from = self.unfinished.len() - UNFINISHED_BYTES_MAX / 2;
+            let from = self.unfinished.ceil_char_boundary(from);
+            self.unfinished.drain(..from);
+        }
+    }
+
+    fn wait(&mut self, line: &str) {
+        let line = as_seen(line);
+        if line.is_empty() {
+            return;
+        }
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+            self.left_out += 1;
+        }
+        self.waiting.push_back(line);
+    }
+
+    /// At most so many lines, which leaves nothing older to be shown after them.
+    fn tell(&mut self, room: usize, out: &mut Vec<String>) {
+        let path = &self.path;
+        if self.waiting.is_empty() && self.left_out == 0 || room == 0 {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_shown, true) && !self.title.is_empty() {
+            out.push(format!("{path}: ({})", self.title));
+        }
+        let skipped = std::mem::take(&mut self.left_out);
+        if skipped > 0 {
+            out.push(format!("{path} | [{skipped} lines not shown]"));
+        }
+        let lines = self.waiting.len().min(room);
+        out.extend(self.waiting.drain(..lines).map(|line| format!("{path} | {line}")));
+    }
+}
+
+/// The part of a piece that was not in the one before it, if `more` bytes came between them. Bytes
+/// that no person sees are counted but not there, so what is known is looked for as well.
+fn fresh<'t>(before: &str, tail: &'t str, more: u64) -> &'t str {
+    let known = |at: usize| tail.get(..at).is_some_and(|head| before.ends_with(head));
+    let counted = usize::try_from(more).ok().and_then(|more| tail.len().checked_sub(more));
+    let counted = counted.filter(|at| known(*at));
+    let found = || (0..=tail.len().min(before.len())).rev().find(|at| known(*at));
+    let at = counted.or_else(found).unwrap_or_default();
+    tail.get(at..).unwrap_or_default()
+}
+
+/// The newest line that can be seen, of what a tool prints.
+pub(crate) fn newest(tail: &str) -> Option<String> {
+    tail.lines().rev().map(as_seen).find(|line| !line.is_empty())
+}
+
+/// A line that was begun anew is seen as it was written last.
+fn as_seen(line: &str) -> String {
+    let last = line.trim_end().rsplit('\r').next().unwrap_or_default();
+    let line = clean(last);
+    let line = line.trim_end();
+    if line.chars().count() <= CHARACTERS_MAX {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(CHARACTERS_MAX).collect();
+    format!("{kept}{}", cut())
+}
+
+fn title(name: &str, input: &Value) -> String {
+    match input.get("command").and_then(Value::as_str) {
+        Some(command) => row(&format!("{name}: {command}"), 200),
+        None => row(&format!("{name} {input}"), 200),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use locum_kernel::{Mode, Outcome};
+    use locum_runtime::line::{AgentFinished, AgentRef, ReceiptLine, UsageLine};
+    use locum_runtime::provider::Task;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_is_taken() {
+        let cases = [
+            ("", "a\n", 2, "a\n"),
+            ("a\n", "a\nb\n", 2, "b\n"),
+            // The window has moved on.
+            ("a\nb\n", "b\nc\n", 2, "c\n"),
+            // The same again and again.
+            ("a\na\n", "a\na\n", 2, "a\n"),
+            ("a\na\n", "a\na\n", 4, "a\na\n"),
+            // Bytes that are not seen were counted too.
+            ("a\n", "a\nb\n", 9, "b\n"),
+            ("ab", "abü", 2, "ü"),
+            // Nothing of it is known.
+            ("a\n", "x\ny\n", 4_000, "x\ny\n"),
+        ];
+        for (before, tail, more, expected) in cases {
+            assert_eq!(fresh(before, tail, more), expected, "{before:?} {tail:?} {more}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_as_it_would_be_seen() {
+        let cases = [
+            ("10%\r20%\r30%\r\n", "30%"),
+            ("  in\u{1b}[31mdented\u{1b}[0m \n", "  indented"),
+            ("\n", ""),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(as_seen(line), expected, "{line:?}");
+        }
+        assert_eq!(newest("one\ntwo\n\n").as_deref(), Some("two"));
+        assert_eq!(newest(""), None);
+        assert_eq!(as_seen(&"x".repeat(1_000)).chars().count(), CHARACTERS_MAX + 1);
+    }
+
+    #[test]
+    fn what_never_ends_is_held_in_little_room() {
+        let mut heard = Heard::new("main", String::new(), Time(0));
+        for _ in 0..100 {
+            heard.add(&"ü".repeat(1_000));
+        }
+        assert!(heard.unfinished.len() <= UNFINISHED_BYTES_MAX, "{}", heard.unfinished.len());
+        for _ in 0..1_000 {
+            heard.add("a line\n");
+        }
+        assert_eq!(heard.waiting.len(), WAITING_MAX);
+        assert_eq!(heard.left_out, 1_000 - WAITING_MAX as u64);
+    }
+
+    /// A clock that is set.
+    #[derive(Debug, Default)]
+    struct Set(AtomicU64);
+
+    impl Clock for Set {
+        fn now(&self) -> Time {
+            Time(self.0.load(Ordering::Relaxed))
+        }
+
+        fn sleep_until(&self, _: Time) -> Task<()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    fn line(path: &str, body: Body) -> Line {
+        let (id, path, label) = ("a0".to_owned(), path.to_owned(), path.to_owned());
+        let agent = AgentRef { id, path, label, parent: None, mode: Mode::Floor, depth: 0 };
+        let (ts, session) = (String::new(), "s".to_owned());
+        Line { v: 1, seq: 1, ts, session, agent, body }
+    }
+
+    fn began(path: &str, call: &str) -> Line {
+        let (name, input) = ("exec".to_owned(), json!({ "command": "make" }));
+        line(path, Body::ToolStarted { call: call.to_owned(), name, input, class: None })
+    }
+
+    fn printed(path: &str, call: &str, text: &str) -> Line {
+        let (call, bytes, tail) = (call.to_owned(), text.len() as u64, text.to_owned());
+        line(path, Body::ToolOutput { call, bytes, tail })
+    }
+
+    fn finished(path: &str, call: &str, output: &str) -> Line {
+        line(
+            path,
+            Body::ToolFinished(Box::new(ToolFinished {
+                call: call.to_owned(),
+                name: "exec".to_owned(),
+                ok: true,
+                output: output.to_owned(),
+                truncated: false,
+                handle: None,
+                ms: 2_000,
+                exit: Some(0),
+            })),
+        )
+    }
+
+    #[test]
+    fn it_is_shown_after_a_moment_and_never_after_the_result() {
+        let clock = Arc::new(Set::default());
+        let mut overheard = Overheard::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        assert!(overheard.follow(&began("main", "1")).is_empty());
+        assert!(overheard.follow(&printed("main", "1", "a\n")).is_empty());
+        assert!(overheard.tick().is_empty());
+        clock.0.store(1_000, Ordering::Relaxed);
+        assert_eq!(overheard.tick(), ["main: (exec: make)", "main | a"]);
+        assert!(overheard.tick().is_empty());
+        assert!(overheard.follow(&printed("main", "1", "a\nb")).is_empty());
+        // What no piece told is at the end of the result.
+        let shown = overheard.follow(&finished("main", "1", "a\nbc\nd\n"));
+        assert_eq!(shown, ["main | bc", "main | d", "main: (exec ended after 2.0s, exit 0)"]);
+        assert!(overheard.follow(&printed("main", "1", "a\nbc\nd\ne\n")).is_empty());
+        clock.0.store(9_000, Ordering::Relaxed);
+        assert!(overheard.tick().is_empty());
+    }
+
+    #[test]
+    fn so_many_lines_a_second_and_the_newest_of_them() {
+        let clock = Arc::new(Set::default());
+        let mut overheard = Overheard::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        overheard.follow(&began("main", "1"));
+        let numbers: Vec<String> = (0..100).map(|at: u32| at.to_string()).collect();
+        let text = numbers.join("\n") + "\n";
+        overheard.follow(&printed("main", "1", &text));
+        clock.0.store(1_000, Ordering::Relaxed);
+        let shown = overheard.tick();
+        assert_eq!(shown[..3], ["main: (exec: make)", "main | [60 lines not shown]", "main | 60"]);
+        assert_eq!(shown.len(), LINES_PER_SECOND + 2);
+        assert!(overheard.tick().is_empty(), "the second is not over");
+        clock.0.store(2_000, Ordering::Relaxed);
+        assert_eq!(overheard.tick().last().map(String::as_str), Some("main | 99"));
+        assert!(overheard.tick().is_empty());
+    }
+
+    #[test]
+    fn whoever_was_stopped_is_not_heard_any_more() {
+        let clock = Arc::new(Set::default());
+        let mut overheard = Overheard::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        overheard.follow(&began("main/a", "1"));
+        overheard.follow(&printed("main/a", "1", "a\n"));
+        let end = AgentFinished {
+            outcome: Outcome::Cancelled,
+            result: String::new(),
+            is_error: true,
+            reason: String::new(),
+            by: "ann".to_owned(),
+            receipt: ReceiptLine {
+                calls: 1,
+                commands: Vec::new(),
+                files: Vec::new(),
+                children_pending: 0,
+                usage: UsageLine::default(),
+                cost_usd: None,
+                turns: 1,
+                ms: 1,
+            },
+        };
+        overheard.follow(&line("main/a", Body::AgentFinished(Box::new(end))));
+        clock.0.store(5_000, Ordering::Relaxed);
+        assert!(overheard.tick().is_empty());
+        assert!(overheard.follow(&printed("main/a", "1", "a\nb\n")).is_empty());
+        assert!(overheard.tick().is_empty());
+    }
+}
