@@ -1,5 +1,7 @@
 //! Names near a name that was not found: how many letters apart, case and dashes aside.
 
+use locum_kernel::distance;
+
 /// The nearest, if it is near enough to be what was meant.
 pub(crate) fn nearest<'a>(
     wanted: &str,
@@ -31,22 +33,6 @@ fn plain(name: &str) -> String {
     const COMPARED: usize = 64;
     let letters = name.chars().filter(|sign| !matches!(sign, '-' | '_' | ' ' | '.'));
     letters.flat_map(char::to_lowercase).take(COMPARED).collect()
-}
-
-/// Letters to put in, take out or change. Both names are short.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, from) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = above + 1;
-        for (at, to) in b.iter().enumerate() {
-            let changed = corner + usize::from(from != *to);
-            corner = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -101,7 +101,28 @@ async fn travel(
         if hops.len() > limits.redirects {
             return Err(Refused::TooManyRedirects { url: short(url), max: limits.redirects });
         }
-        at = next(&at, response.headers(), status.as_u16())?;
+        let to = next(&at, response.headers(), status.as_u16())?;
+        if !is_same_place(&at, &to) {
+            let (url, place) = (told(&at), told(&to));
+            // What would be refused anyway is told as that.
+            return Err(match check(&to, client) {
+                Ok(()) => Refused::Elsewhere { url, to: place },
+                Err(why) => Refused::Redirect { url, to: place, source: Box::new(why) },
+            });
+        }
+        at = to;
+    }
+}
+
+/// Whoever allowed an address allowed the place it is at: its host, with or without `www`, and
+/// encrypted if it was not. Where else it leads is asked for and judged like any other address.
+fn is_same_place(from: &Url, to: &Url) -> bool {
+    let host =
+        |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
+    let ports = (from.port(), to.port());
+    match (from.scheme(), to.scheme()) {
+        ("http", "https") => host(from) == host(to) && ports == (None, None),
+        (one, other) => one == other && host(from) == host(to) && ports.0 == ports.1,
     }
 }
 
@@ -199,5 +220,34 @@ fn short(url: &str) -> String {
     match url.len() {
         ..=SHOWN => url.to_owned(),
         _ => format!("{}…", &url[..url.floor_char_boundary(SHOWN)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+
+    use super::is_same_place;
+
+    #[test]
+    fn a_place_is_a_host_and_its_port() {
+        let cases = [
+            ("http://a.org/x", "https://a.org/y", true),
+            ("https://a.org/x", "https://www.a.org/x", true),
+            ("https://www.a.org/x", "https://a.org/", true),
+            ("https://a.org", "https://A.org./", false),
+            ("https://a.org/x", "http://a.org/x", false),
+            ("http://a.org:8080/", "http://a.org:8080/y", true),
+            ("http://a.org:8080/", "https://a.org/", false),
+            ("https://a.org/", "https://a.org:8443/", false),
+            ("https://a.org/", "https://b.a.org/", false),
+            ("https://b.a.org/", "https://a.org/", false),
+            ("https://a.org/", "https://a.org.evil.net/", false),
+            ("https://a.org/", "ftp://a.org/", false),
+        ];
+        for (from, to, same) in cases {
+            let [from, to] = [from, to].map(|it| Url::parse(it).expect("an address"));
+            assert_eq!(is_same_place(&from, &to), same, "{from} {to}");
+        }
     }
 }

@@ -18,6 +18,8 @@ pub enum Refused {
     Private { url: String, address: IpAddr, why: &'static str },
     #[error("{url} leads to {to}: {source}")]
     Redirect { url: String, to: String, source: Box<Refused> },
+    #[error("{url} leads to another place, which was not asked for; if you want it, fetch {to}")]
+    Elsewhere { url: String, to: String },
     #[error("{url} leads on after {max} redirects; ask for where it should end")]
     TooManyRedirects { url: String, max: usize },
     #[error("{url} redirects ({status}) to nowhere")]

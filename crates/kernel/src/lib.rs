@@ -61,8 +61,8 @@ pub use event::{
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Found, Input, Ready, Refusal};
 pub use message::{
-    Body, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To, Urgency, Usage,
-    Use, Who, clip, headline,
+    Body, Denial, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To,
+    Urgency, Usage, Use, Who, clip, headline,
 };
 pub use name::{Known, addressed, distance, meant};
 pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons};

@@ -252,6 +252,9 @@ pub struct Output {
     /// It did not run because somebody or something forbade it.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub denied: bool,
+    /// Why, as far as it says what would help; what older versions denied has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Denial>,
     /// Where the whole text can be read without running anything again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
@@ -265,6 +268,23 @@ pub struct Output {
     /// What a model was paid for while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Box<Spent>>,
+}
+
+/// Why a call was not let run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Denial {
+    /// Somebody would have been asked, and nobody can be.
+    Unheard,
+    /// The same, of an agent for whom nobody is ever asked.
+    NeverAsks,
+    Rule,
+    /// The mode changes nothing at all.
+    Plan,
+    /// This agent's definition gives no such call, to it and to everyone below it.
+    Beyond(AgentId),
+    /// Somebody said no.
+    Person,
 }
 
 /// What answers of a model cost that a tool asked for.
@@ -295,8 +315,8 @@ impl Output {
     }
 
     #[must_use]
-    pub fn denied(text: impl Into<String>) -> Output {
-        Output { denied: true, ..Output::error(text) }
+    pub fn denied(denial: Denial, text: impl Into<String>) -> Output {
+        Output { denied: true, denial: Some(denial), ..Output::error(text) }
     }
 
     #[must_use]

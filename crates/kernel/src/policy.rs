@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::limits::{REPEATS_HARMLESS_MAX, REPEATS_LIFTED, REPEATS_MAX, ROUNDS_MAX};
 use crate::state::Round;
 use crate::{
-    Agent, Audience, Call, Class, Covers, Digest, Grant, Made, Ours, PROGRAM, PolicyMode, Rights,
-    Rule, RuleKind, Session, Time, Tool,
+    Agent, Audience, Call, Class, Covers, Denial, Digest, Grant, Made, Ours, PROGRAM, PolicyMode,
+    Rights, Rule, RuleKind, Session, Time, Tool,
 };
 use pattern::{Fit, matches};
 use subject::Heard;
@@ -32,8 +32,8 @@ pub(crate) enum Ruling {
     Allow,
     /// Why it is asked.
     Ask(String),
-    /// What the model is told.
-    Deny(String),
+    /// Why, and what the model is told.
+    Deny(Denial, String),
     /// There is no such tool.
     Unknown(String),
 }
@@ -42,9 +42,10 @@ pub(crate) fn judge(session: &Session, agent: &Agent, call: &Call, now: Time) ->
     let ruling = ruling(session, agent, call, now);
     match &ruling {
         Ruling::Ask(why) if session.world.audience == Audience::Absent => {
-            Ruling::Deny(format!("denied: {why}, and nobody is there to ask"))
+            let told = format!("denied: {why}, and nobody is there to ask");
+            Ruling::Deny(Denial::Unheard, told)
         }
-        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
+        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(..) | Ruling::Unknown(_) => ruling,
     }
 }
 
@@ -58,7 +59,8 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     }
     let names = Names::of(call);
     if let Some(holder) = forbidden_by(session, agent, call, &names, class) {
-        return Ruling::Deny(format!("{tool} is beyond what {holder} may do"));
+        let told = format!("{tool} is beyond what {} may do", holder.name_and_id());
+        return Ruling::Deny(Denial::Beyond(holder.id), told);
     }
     let heard = heard(session, call, class);
     if let Some(denial) = only::denied(session, agent, call, &names, &heard) {
@@ -75,9 +77,10 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     let ruling = match ruling {
         Ruling::Ask(_) if granted() => Ruling::Allow,
         Ruling::Ask(why) if is_unasked(session, agent) => {
-            Ruling::Deny(format!("denied: {why}, and {} never asks", agent.name))
+            let told = format!("denied: {why}, and {} never asks", agent.name);
+            Ruling::Deny(Denial::NeverAsks, told)
         }
-        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(_) | Ruling::Unknown(_) => ruling,
+        Ruling::Allow | Ruling::Ask(_) | Ruling::Deny(..) | Ruling::Unknown(_) => ruling,
     };
     match again(session, agent, call).filter(|_| call.ours.is_none()) {
         Some(why) if ruling == Ruling::Allow => Ruling::Ask(why),
@@ -144,22 +147,29 @@ pub(crate) fn declared<'a>(session: &'a Session, name: &'a str) -> Option<(&'a s
 
 /// Whose ceiling forbids it. Ancestors are looked at again at every call, so that rights taken
 /// from a parent are gone for its children too.
-fn forbidden_by(
-    session: &Session,
-    agent: &Agent,
+fn forbidden_by<'a>(
+    session: &'a Session,
+    agent: &'a Agent,
     call: &Call,
     names: &Names,
     class: Class,
-) -> Option<String> {
+) -> Option<&'a Agent> {
     let forbids = |rights: &Rights| !names.any(|name| rights.allow(name, class));
     // What its definition wants run is not the agent's own choice; ceilings hold all the same.
     if (forbids(&agent.uses) && call.ours.is_none()) || !has(session, agent, &call.name) {
-        return Some(agent.name_and_id());
+        return Some(agent);
     }
+    // A program is the agent itself, not one of the tools that its definition lists.
+    let is_itself = call.ours == Some(Ours::Program);
     let mut at = Some(agent);
     while let Some(holder) = at {
-        if forbids(&holder.ceiling) {
-            return Some(holder.name_and_id());
+        let forbidden = if is_itself && holder.id == agent.id {
+            !holder.ceiling.classes.contains(&class)
+        } else {
+            forbids(&holder.ceiling)
+        };
+        if forbidden {
+            return Some(holder);
         }
         at = holder.parent.and_then(|(parent, _)| session.agent(parent));
     }
@@ -226,7 +236,7 @@ fn by_rules(rules: &[&Rule], agent: &str, names: &Names, heard: &Heard) -> Optio
     }
     if let Some((kind, rule)) = strictest {
         return Some(match kind {
-            RuleKind::Deny => Ruling::Deny(format!("denied by rule: {rule}")),
+            RuleKind::Deny => Ruling::Deny(Denial::Rule, format!("denied by rule: {rule}")),
             RuleKind::Ask if rule.kind == RuleKind::Deny => {
                 Ruling::Ask(format!("cannot tell whether this is denied: {rule}"))
             }
@@ -245,7 +255,8 @@ fn by_mode(mode: PolicyMode, tool: &str, class: Class, heard: &Heard) -> Ruling 
         | (PolicyMode::Auto, _)
         | (PolicyMode::Edits, Class::Write) => true,
         (PolicyMode::Plan, Class::Write | Class::Exec | Class::Network) => {
-            return Ruling::Deny(format!("plan mode: {tool} has effects ({})", class.word()));
+            let told = format!("plan mode: {tool} has effects ({})", class.word());
+            return Ruling::Deny(Denial::Plan, told);
         }
         (PolicyMode::Ask, Class::Write | Class::Exec | Class::Network)
         | (PolicyMode::Edits, Class::Exec | Class::Network) => false,

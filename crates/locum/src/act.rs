@@ -13,14 +13,14 @@ use locum_runtime::clock::{Clock as _, System};
 use crate::address;
 use crate::complaint::{Complaint, USAGE};
 use crate::data;
+use crate::data::{Places, fresh_key};
 use crate::flags::act::{Act, Requeue, Send};
 use crate::kept::{self, unkept};
-use crate::look::text::clean;
 use crate::look::{Seen, Sight, next};
-use crate::people::{me, message, plain};
+use crate::people::{me, message, plain, said};
 use crate::print::line;
 use crate::reach::{Reached, reach};
-use crate::run::{Places, fresh_key, said};
+use crate::text::clean;
 use crate::whom::{self, Addressed};
 
 pub(crate) fn act(act: &Act, places: &Places<'_>) -> Result<u8, Complaint> {

@@ -4,7 +4,7 @@
 use locum_kernel::{AgentId, AskId, Entry, Event, Refusal, Session, View, distance};
 
 use crate::complaint::{Complaint, USAGE};
-use crate::look::text;
+use crate::text;
 
 /// The code of a name that could be two.
 pub(crate) const AMBIGUOUS: &str = "E121";

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::complaint::USAGE;
 use crate::flags::Check;
-use crate::look::text::{self, clean};
 use crate::print;
 use crate::screen::{Ink, cut, ours, out};
+use crate::text::{self, clean};
 
 use find::{Sort, find};
 

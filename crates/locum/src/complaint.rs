@@ -9,8 +9,8 @@ use locum_runtime::clock::rfc3339;
 use locum_runtime::{driver, script};
 
 use crate::address;
-use crate::look::text::quote;
 use crate::screen::{Ink, details, err, ours};
+use crate::text::quote;
 
 /// The exit codes of the command line, by what they mean.
 pub(crate) const USAGE: u8 = 2;

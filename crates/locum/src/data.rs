@@ -7,9 +7,22 @@ use std::sync::Arc;
 use std::thread;
 
 use locum_journal::{Journal, Sqlite};
+use locum_runtime::clock::{Clock as _, System};
 
 use crate::complaint::{Complaint, chain};
 use crate::print::note;
+
+/// Where things are, if not where they usually are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) data: Option<&'a Path>,
+    pub(crate) config: Option<&'a Path>,
+}
+
+/// The moment keeps keys in order, the process keeps two of one moment apart.
+pub(crate) fn fresh_key(what: &str) -> String {
+    format!("{what}_{}_{}", System.now().0, std::process::id())
+}
 
 /// The folder, there or not: the flag's, the environment's, or the platform's.
 pub(crate) fn place(flag: Option<&Path>) -> Result<PathBuf, Complaint> {

@@ -10,11 +10,11 @@ use crate::check::{line, object};
 use crate::complaint::{Complaint, USAGE};
 use crate::config;
 use crate::data;
+use crate::data::Places;
 use crate::flags::Definitions;
 use crate::library::{is_on, library};
-use crate::look::text::{self, clean, quote, row, table};
 use crate::print;
-use crate::run::Places;
+use crate::text::{self, clean, quote, row, table};
 use crate::trust::{self, Trust};
 use crate::workshop;
 

@@ -1,60 +1,17 @@
 //! What helps after a call was denied. Leaving asks open helps only where somebody would have been
 //! asked: nobody can be asked about a rule, a mode or what a definition does not give.
 
+use locum_kernel::Denial;
 use locum_runtime::line::RunResult;
 use serde_json::Value;
 
-use crate::look::text::quote;
-
-/// Why a call was denied, as far as it decides what to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Cause {
-    /// It would have been asked.
-    Nobody,
-    /// The same, but of an agent for whom nobody is ever asked.
-    NeverAsks,
-    Rule,
-    /// The mode changes nothing at all.
-    Plan,
-    /// An agent's definition gives no such call, to it and to everyone below it; whose.
-    Ceiling(String),
-    /// A person said no, or something that nothing can be done about.
-    Answered,
-}
-
-impl Cause {
-    /// By what the model was told, which is the fact that is kept.
-    fn of(reason: &str) -> Cause {
-        // Its label may be anything; its id, behind it, is not.
-        let holder = |words: &str| {
-            let id = words.trim_end_matches(')').rsplit('(').next();
-            id.unwrap_or(words).to_owned()
-        };
-        if reason.ends_with(", and nobody is there to ask") {
-            Cause::Nobody
-        } else if reason.starts_with("denied: ") && reason.ends_with(" never asks") {
-            Cause::NeverAsks
-        } else if reason.starts_with("denied by rule: ") {
-            Cause::Rule
-        } else if reason.starts_with("plan mode: ") {
-            Cause::Plan
-        } else if reason.starts_with("denied by ") {
-            Cause::Answered
-        } else if let Some((_, rest)) = reason.split_once(" is beyond what ") {
-            Cause::Ceiling(holder(rest.trim_end_matches(" may do")))
-        } else if let Some((name, _)) = reason.split_once(" may only run ") {
-            Cause::Ceiling(holder(name))
-        } else {
-            Cause::Answered
-        }
-    }
-}
+use crate::text::quote;
 
 /// What was denied, and why.
 pub(crate) fn told(result: &RunResult) -> String {
     let reasons = result.denial_reasons.iter().map(Some).chain(std::iter::repeat(None));
     let told = result.denials.iter().zip(reasons).map(|(denial, reason)| match reason {
-        Some(reason) => format!("{denial} ({reason})"),
+        Some(reason) => format!("{denial} ({})", reason.text),
         None => denial.clone(),
     });
     told.collect::<Vec<_>>().join("; ")
@@ -64,23 +21,23 @@ pub(crate) fn told(result: &RunResult) -> String {
 pub(crate) fn is_unheard(result: &RunResult) -> bool {
     // A run that an older version began does not tell why.
     let is_old = result.denial_reasons.len() < result.denials.len();
-    is_old || result.denial_reasons.iter().any(|reason| Cause::of(reason) == Cause::Nobody)
+    is_old || result.denial_reasons.iter().any(|it| it.cause == Some(Denial::Unheard))
 }
 
 /// What to do first, each once; then it goes on with `resume`.
 pub(crate) fn remedies(result: &RunResult, session: &str, resume: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (denial, reason) in result.denials.iter().zip(&result.denial_reasons) {
-        let remedy = match Cause::of(reason) {
-            Cause::Nobody | Cause::Answered => resume.to_owned(),
-            Cause::NeverAsks => match rule(denial) {
+        let remedy = match reason.cause {
+            Some(Denial::Unheard | Denial::Person) | None => resume.to_owned(),
+            Some(Denial::NeverAsks) => match rule(denial) {
                 Some(rule) => format!("{resume} --allow {}", quote(&rule)),
                 None => format!("locum rules list -s {}", quote(session)),
             },
-            Cause::Rule => format!("locum rules list -s {}", quote(session)),
-            Cause::Plan => format!("{resume} --mode ask"),
+            Some(Denial::Rule) => format!("locum rules list -s {}", quote(session)),
+            Some(Denial::Plan) => format!("{resume} --mode ask"),
             // It says from which definition the agent is.
-            Cause::Ceiling(id) => format!("locum show {} -s {}", quote(&id), quote(session)),
+            Some(Denial::Beyond(agent)) => format!("locum show {agent} -s {}", quote(session)),
         };
         if !all.contains(&remedy) {
             all.push(remedy);

@@ -25,16 +25,17 @@ use tokio::task::JoinSet;
 use crate::complaint::{Complaint, set_aside};
 use crate::config::{self, Config};
 use crate::data;
+use crate::data::Places;
 use crate::endpoint::{Endpoint, Found};
 use crate::flags::Doctor;
+use crate::look::Sight;
 use crate::look::sessions::is_aside;
-use crate::look::text::quote;
-use crate::look::{Sight, text};
 use crate::model;
 use crate::models::without_password;
 use crate::print;
-use crate::run::Places;
 use crate::screen::{self, Ink};
+use crate::text;
+use crate::text::quote;
 
 /// Longer than a provider in good health takes for one word.
 const PATIENCE: Duration = Duration::from_secs(20);

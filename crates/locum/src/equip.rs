@@ -12,7 +12,6 @@ use locum_tools::Place;
 use crate::bring;
 use crate::complaint::Complaint;
 use crate::config;
-use crate::demo;
 use crate::flags::{Approvals, Run};
 use crate::librarian::{Agreed, Librarian, World};
 use crate::library::Shelves;
@@ -21,6 +20,7 @@ use crate::notes::Notes;
 use crate::rehearsal;
 use crate::root;
 use crate::setup::turns_usual;
+use crate::tour;
 use crate::trust::{self, By, Person, Trust};
 use crate::workshop::{self, Crew};
 
@@ -42,7 +42,7 @@ pub(crate) async fn equip(
     clock: &Arc<dyn Clock>,
 ) -> Result<Equipped, Complaint> {
     let person = person(flags);
-    let Found { trust, shelves, specs, notes } = if named.is_some_and(demo::is_tour) {
+    let Found { trust, shelves, specs, notes } = if named.is_some_and(tour::is_tour) {
         Found::default()
     } else {
         Found::of(flags, settings, &place, person)?

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
-    Asker, Built, Definition, Found, Given, Kind, Library as Files, NotFound, Origin, Outcome,
-    Parameter, Problem, Scope, Server, StartedBy, build_for, fingerprint, load_from, to_kernel,
+    Asker, Built, Definition, Found, Given, Kind, Library as Files, Loaded, NotFound, Origin,
+    Outcome, Parameter, Problem, Scope, Server, StartedBy, build_for, fingerprint, load_from,
+    to_kernel,
 };
 use locum_kernel::{
     Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Sub, Time, ToolSpec,
@@ -25,7 +26,6 @@ use crate::config::Config;
 use crate::library::{Shelves, is_on};
 use crate::model::Models;
 use crate::print;
-use crate::root;
 use crate::trust::approve;
 
 /// How long what was found is taken to be what is there.
@@ -219,7 +219,7 @@ impl Librarian {
             StartedBy::People => return Err(format!("only the user starts {name}, with @{name}")),
             StartedBy::Nobody => return Err(format!("{name} is only for those that list it")),
         }
-        let definition = loaded(files, found)?;
+        let definition = self.read(files.load(found))?;
         if let Some(schema) = &definition.skill.input_schema {
             check_input(schema, wanted)?;
         }
@@ -230,14 +230,14 @@ impl Librarian {
 
     /// What a person starts by name. Who may start it otherwise does not matter.
     fn summoned(&self, files: &Files, found: &Found) -> Result<Judged, String> {
-        let definition = loaded(files, found)?;
+        let definition = self.read(files.load(found))?;
         let built = self.built(Asker::People, &definition, BTreeMap::new());
         let built = built.map_err(|why| why.words(&found.name))?;
         let mut judged = self.judged(files, &built);
         // Nobody is asked on this way, so nothing starts that somebody must agree to.
         if let Some(caution) = judged.caution.take() {
             self.say(&format!("note: not done, because nobody agreed: {caution}"));
-            root::without_servers(&mut judged);
+            without_servers(&mut judged);
         }
         Ok(judged)
     }
@@ -246,8 +246,7 @@ impl Librarian {
     fn below(&self, sub: &Sub, values: BTreeMap<String, String>) -> Result<Judged, String> {
         let file = PathBuf::from(&sub.file);
         let origin = self.origin(&file);
-        let loaded = load_from(&origin);
-        let definition = loaded.definition.ok_or_else(|| listed(&loaded.problems))?;
+        let definition = self.read(load_from(&origin))?;
         let mut all = sub.values.clone();
         all.extend(values);
         let built = self
@@ -332,7 +331,7 @@ impl Librarian {
         for name in &definition.skills {
             let found = files.named_as(Kind::Skill, name).ok();
             let found = found.filter(|found| is_on(found, &self.world.settings));
-            let Some(skill) = found.and_then(|found| loaded(files, found).ok()) else {
+            let Some(skill) = found.and_then(|found| self.read(files.load(found)).ok()) else {
                 self.say(&format!(
                     "note: {} lists the skill {name}, which is not there",
                     definition.name
@@ -367,6 +366,13 @@ impl Librarian {
             ));
         }
         found
+    }
+
+    /// What is wrong with a file that is used all the same is told.
+    fn read(&self, loaded: Loaded) -> Result<Definition, String> {
+        let definition = loaded.definition.ok_or_else(|| listed(&loaded.problems))?;
+        self.tell(loaded.problems.iter());
+        Ok(definition)
     }
 
     fn tell<'p>(&self, problems: impl Iterator<Item = &'p Problem>) {
@@ -438,11 +444,6 @@ fn about(found: &Found) -> String {
     if keys.is_empty() { text } else { format!("(parameters: {}) {text}", keys.join(", ")) }
 }
 
-fn loaded(files: &Files, found: &Found) -> Result<Definition, String> {
-    let loaded = files.load(found);
-    loaded.definition.ok_or_else(|| listed(&loaded.problems))
-}
-
 /// Values as recipes have them: text. Other values are written as JSON.
 fn values(parameters: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
     let map = match parameters {
@@ -480,4 +481,10 @@ pub(crate) fn listed(problems: &[Problem]) -> String {
 fn read_line(check: &mut Check, exec: Option<&ToolSpec>) {
     let arguments = serde_json::json!({ "command": check.command });
     check.subjects = exec.and_then(|exec| subjects::subjects(exec, &arguments, Path::new("/")));
+}
+
+/// Nothing that a person has to agree to is started.
+pub(crate) fn without_servers(judged: &mut Judged) {
+    judged.kit.servers.clear();
+    judged.setup = judged.kit.needs_setup();
 }

@@ -19,7 +19,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::complaint::{Complaint, USAGE, told};
 use crate::flags::Face;
-use crate::look::text::row;
+use crate::text::row;
 
 pub(crate) use lines::Teller;
 

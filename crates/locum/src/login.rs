@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::complaint::Complaint;
 use crate::flags::McpLogin;
-use crate::look::text::clean;
 use crate::print;
+use crate::text::clean;
 
 /// For a person to find a password.
 const PATIENCE: Duration = Duration::from_mins(10);

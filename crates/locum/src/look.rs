@@ -1,8 +1,8 @@
 //! Commands that look at sessions. They take no lock: they work beside a locum that runs, and
 //! when none does. (`sessions rm` and `fork` write, and take it.)
 //!
-//! In reading order: what all of them share (here), how things look (`text`), what to do next
-//! (`next`), then a file for each command.
+//! In reading order: what all of them share (here), what to do next (`next`), then a file for each
+//! command.
 
 mod agents;
 mod asks;
@@ -19,7 +19,6 @@ mod replay;
 mod search;
 pub(crate) mod sessions;
 mod show;
-pub(crate) mod text;
 mod timeline;
 mod transcript;
 
@@ -34,6 +33,7 @@ use serde_json::{Value, json};
 use crate::complaint::Complaint;
 use crate::extract;
 use crate::flags::Look;
+use crate::text;
 use crate::{address, data, print, reach};
 
 pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
@@ -43,7 +43,7 @@ pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
         Look::Show(flags) => show::run(flags, &Sight::open(data)?)?,
         Look::Logs(flags) => logs::run(flags, &Sight::open(data)?)?,
         Look::Asks(flags) => asks::run(flags, &Sight::open(data)?)?,
-        Look::Queue(flags) => queue::run(flags, data)?,
+        Look::Queue(flags) => queue::list(flags, &Sight::open(data)?)?,
         Look::Replay(flags) => replay::run(flags, &Sight::open(data)?)?,
         Look::Fork(flags) => fork::run(flags, data)?,
         Look::Search(flags) => search::run(flags, &Sight::open(data)?)?,

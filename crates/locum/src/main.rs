@@ -1,11 +1,13 @@
 //! The one composition root: flags are read and rooms are wired here, and only here.
 //!
 //! In reading order: the flags, the user's `config`, who answers (`model`, with `endpoint` and
-//! `providers`; `models` and `doctor` tell of them), one headless run with its tools (`workshop`,
-//! `servers`), what it prints, how it complains; whom a name means (`address`), the commands that
-//! look at sessions (`look`), those that do something in them (`act`), and what is remembered
-//! beyond them (`memory`); what people and projects define (`library`, `notes`), whether it may be
-//! read at all (`trust`), and the commands that tell of it (`check`, `definitions`).
+//! `providers`; `models` and `doctor` tell of them), one headless run (`run`) and what it needs
+//! (`equip`) with its tools (`workshop`, with `configured` and `bring` for servers), what it prints
+//! (`printer`, with the faces `plain` and `tree`), how it ends (`ending`, `denial`) and complains;
+//! whom a name means (`address`, `whom`), the commands that look at sessions (`look`), those that
+//! do something in them (`act`), and what is remembered beyond them (`memory`); what people and
+//! projects define (`library`, `notes`), whether it may be read at all (`trust`), and the commands
+//! that tell of it (`check`, `definitions`).
 
 mod act;
 mod address;
@@ -13,15 +15,18 @@ mod bring;
 mod check;
 mod complaint;
 mod config;
+mod configured;
 mod data;
 mod decode;
 mod definitions;
 mod demo;
 mod denial;
 mod doctor;
+mod ending;
 mod endpoint;
 mod equip;
 mod extract;
+mod face;
 mod flags;
 mod kept;
 mod librarian;
@@ -37,7 +42,9 @@ mod mortal;
 mod notes;
 mod overheard;
 mod people;
+mod plain;
 mod print;
+mod printer;
 mod providers;
 mod reach;
 mod rehearsal;
@@ -52,6 +59,8 @@ mod servers;
 mod setup;
 mod signal;
 mod terminal;
+mod text;
+mod tour;
 mod tree;
 mod trust;
 mod undo;
@@ -66,8 +75,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use complaint::Complaint;
-use flags::{Command, Face, Flags};
-use run::Places;
+use data::Places;
+use flags::{Command, Face, Flags, Look, Queue, QueueAct};
 
 fn main() -> ExitCode {
     // This program is also the wall around a command and the keeper of what it starts. Both come
@@ -131,40 +140,26 @@ fn command() -> String {
 }
 
 fn obey(flags: &Flags) -> Result<u8, Complaint> {
+    let places = Places { data: flags.data.as_deref(), config: flags.config.as_deref() };
     match &flags.command {
-        Command::Run(run) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            run::run(run, &Places { data, config })
-        }
-        Command::Models(models) => models::list(models, flags.config.as_deref()),
-        Command::Doctor(doctor) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            doctor::examine(doctor, &Places { data, config })
-        }
-        Command::Mcp(mcp) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            servers::obey(mcp, &Places { data, config })
-        }
+        Command::Run(run) => run::run(run, &places),
+        Command::Models(models) => models::list(models, places.config),
+        Command::Doctor(doctor) => doctor::examine(doctor, &places),
+        Command::Mcp(mcp) => servers::obey(mcp, &places),
         Command::Check(it) => Ok(check::check(it)),
-        Command::Definitions(it) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            definitions::obey(it, &Places { data, config })
-        }
-        Command::Trust(it) => trust::obey(it, flags.data.as_deref()),
-        Command::Act(act) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            act::act(act, &Places { data, config })
-        }
-        Command::Memory(memory) => memory::obey(memory, flags.data.as_deref()),
-        Command::Look(look) => look::obey(look, flags.data.as_deref()),
+        Command::Definitions(it) => definitions::obey(it, &places),
+        Command::Trust(it) => trust::obey(it, places.data),
+        Command::Act(act) => act::act(act, &places),
+        Command::Memory(memory) => memory::obey(memory, places.data),
+        Command::Look(Look::Queue(Queue {
+            act: Some(QueueAct::Change(change)), session, ..
+        })) => act::requeue(change, session.as_deref(), places.data).map(|()| 0),
+        Command::Look(look) => look::obey(look, places.data),
         Command::ScriptServer(server) => serve_script::serve(server),
         Command::Decode(it) => decode::decode(it),
-        Command::Demo(demo) => demo::demo(demo, flags.data.as_deref()),
-        Command::Rules(rules) => {
-            let (data, config) = (flags.data.as_deref(), flags.config.as_deref());
-            rules::obey(rules, &Places { data, config })
-        }
-        Command::Undo(it) => undo::undo(it, flags.data.as_deref()),
+        Command::Demo(demo) => demo::demo(demo, places.data),
+        Command::Rules(rules) => rules::obey(rules, &places),
+        Command::Undo(it) => undo::undo(it, places.data),
         Command::Version => {
             print::line(&format!("locum {}", env!("CARGO_PKG_VERSION")));
             Ok(0)

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::flags::{self, MemoryAct, Whose};
-use crate::look::text;
+use crate::text;
 use crate::{data, print};
 use complain::told;
 

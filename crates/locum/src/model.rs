@@ -23,7 +23,7 @@ use crate::complaint::Complaint;
 use crate::config::{Config, set};
 use crate::endpoint::{Endpoint, Found, Wrong};
 use crate::notes::Notes;
-use crate::{demo, print, providers};
+use crate::{print, providers, tour};
 
 /// The best there is.
 pub(crate) const AUTO: &str = "auto";
@@ -104,7 +104,7 @@ fn script(model: &str) -> Option<Result<Script, Complaint>> {
     let file = model
         .strip_prefix("script:")
         .map(|file| Script::read(Path::new(file)).map_err(|error| Complaint::script(&error)));
-    file.or_else(|| demo::script(model))
+    file.or_else(|| tour::script(model))
 }
 
 /// What a name stands for, as `provider/model`; looks around if it must.

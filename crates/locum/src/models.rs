@@ -10,10 +10,10 @@ use crate::complaint::Complaint;
 use crate::config::{self, Config};
 use crate::endpoint::{Endpoint, Found};
 use crate::flags::Models;
-use crate::look::text;
 use crate::model::{self, AUTO, FAST, STRONG};
 use crate::print;
 use crate::screen::cut;
+use crate::text;
 
 /// A provider that could be asked.
 struct Reachable {

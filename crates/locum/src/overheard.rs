@@ -11,8 +11,8 @@ use locum_runtime::clock::Clock;
 use locum_runtime::line::{Body, Line, ToolFinished};
 use serde_json::Value;
 
-use crate::look::text::{clean, row, span};
 use crate::screen::cut;
+use crate::text::{clean, row, span};
 
 /// Nobody wonders about what is over sooner.
 const PATIENCE_MS: u64 = 1_000;

@@ -20,8 +20,22 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::address;
+use crate::complaint::Complaint;
 use crate::kept::unkept;
 use crate::print::note;
+
+/// The text to say; `-` stands for all of standard input.
+pub(crate) fn said(text: &str) -> Result<String, Complaint> {
+    let text = match text {
+        "-" => io::read_to_string(io::stdin()).map_err(|error| Complaint::stdin(&error))?,
+        text => text.to_owned(),
+    };
+    // The kernel would refuse it too, but only after the session was made.
+    if text.trim().is_empty() {
+        return Err(Complaint::usage("the message is empty"));
+    }
+    Ok(text)
+}
 
 /// Lines of standard input, until it ends.
 pub(crate) fn lines() -> io::Result<mpsc::Receiver<String>> {

@@ -13,7 +13,7 @@ use locum_runtime::script::Script;
 
 use crate::complaint::{Complaint, USAGE};
 use crate::flags::Run;
-use crate::librarian::{Librarian, Unbuilt, listed};
+use crate::librarian::{Librarian, Unbuilt, listed, without_servers};
 use crate::print;
 use crate::trust::{self, Person};
 
@@ -63,12 +63,6 @@ pub(crate) fn of(
         print::note(&format!("note: the script has nothing for {}", judged.name));
     }
     Ok(Some(judged))
-}
-
-/// Nothing that a person has to agree to is started.
-pub(crate) fn without_servers(judged: &mut Judged) {
-    judged.kit.servers.clear();
-    judged.setup = judged.kit.needs_setup();
 }
 
 /// What is said first: what the root's definition begins with, then what was typed.

@@ -9,10 +9,10 @@ use locum_runtime::subjects::subjects;
 use serde_json::json;
 
 use crate::complaint::Complaint;
+use crate::data::Places;
 use crate::flags::{Rules, RulesAct, RulesTest};
-use crate::look::text::clean;
 use crate::print;
-use crate::run::Places;
+use crate::text::clean;
 
 /// It would not run without a person.
 const NOT_FREE: u8 = 3;

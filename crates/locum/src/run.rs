@@ -7,13 +7,12 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, State, Urgency};
-use locum_runtime::clock::{Clock, System};
+use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, Urgency};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{self, Driver, Handle, Hands, Until, World};
 use locum_runtime::form;
 use locum_runtime::library::Library;
-use locum_runtime::line::{Body, Line, RunResult, Status};
+use locum_runtime::line::{Body, Line, Status};
 use locum_runtime::live::Reader;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -21,18 +20,17 @@ use tokio::sync::oneshot;
 
 use crate::complaint::{self, Complaint};
 use crate::config;
-use crate::data;
-use crate::demo;
-use crate::denial;
+use crate::data::{self, Places, fresh_key};
+use crate::ending::{approvals_here, verdict};
 use crate::equip::{Equipped, equip};
 use crate::extract::{self, Extract};
 use crate::flags::{Approvals, Run};
 use crate::kept::{self, Kept};
 use crate::look::Sight;
-use crate::look::text::{clean, quote};
 use crate::model::Chosen;
-use crate::people::{self, Crowd};
-use crate::print::{self, Source, Style};
+use crate::people::{self, Crowd, said};
+use crate::print;
+use crate::printer::{self, Source, Style};
 use crate::rehearsal;
 use crate::root;
 use crate::rule;
@@ -40,6 +38,7 @@ use crate::screen;
 use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
+use crate::tour;
 use crate::workshop;
 
 pub(crate) fn run(flags: &Run, places: &Places<'_>) -> Result<u8, Complaint> {
@@ -87,13 +86,6 @@ fn check_output(file: &Path) -> Result<(), Complaint> {
     begun.map(drop).map_err(|error| Complaint::no_output(file, &error))
 }
 
-/// Where things are, if not where they usually are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Places<'a> {
-    pub(crate) data: Option<&'a Path>,
-    pub(crate) config: Option<&'a Path>,
-}
-
 /// The last line, and what is to be remembered of it all.
 type Ended = (Line, Option<Extract>);
 
@@ -137,7 +129,7 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     flags.output.as_deref().map_or(Ok(()), check_output)?;
     warn(&config, &settings, &kept);
     let source = || Source::of(&driver, &world.journal, &config);
-    let printed = print::start_all(style(flags.json, approvals), source)?;
+    let printed = printer::start_all(style(flags.json, approvals), source)?;
     driver.set_library(librarian as Arc<dyn Library>);
     let since = driver.session().seq();
     open_session(&mut driver, &config, text)?;
@@ -226,7 +218,7 @@ fn schema(file: &Path) -> Result<Arc<Value>, Complaint> {
 
 /// The user's configuration. A tour needs none, and works even if it makes no sense.
 fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complaint> {
-    if flags.model.as_deref().is_some_and(demo::is_tour) {
+    if flags.model.as_deref().is_some_and(tour::is_tour) {
         return Ok(config::Config::default());
     }
     let settings = config::read(places.config)?;
@@ -243,7 +235,7 @@ fn warn(config: &Config, settings: &config::Config, kept: &Kept) {
     }
     let is_known = |spec: &ModelSpec| spec.input_price.is_some() && spec.output_price.is_some();
     let model = &config.model;
-    let scripted = model.starts_with("script:") || demo::is_tour(model);
+    let scripted = model.starts_with("script:") || tour::is_tour(model);
     if config.limits.micro_usd_max.is_some()
         && !scripted
         && !config.models.get(model).is_some_and(is_known)
@@ -320,7 +312,7 @@ async fn listen(
     let _ = match (approvals, lines) {
         (Approvals::Stdio, _) => people::stdio(handle, crowd).await,
         (Approvals::Ask, _) => terminal::listen(handle, crowd).await,
-        (Approvals::Itself, Some(lines)) => demo::answer_all(handle, lines).await,
+        (Approvals::Itself, Some(lines)) => tour::answer_all(handle, lines).await,
         (Approvals::Itself | Approvals::Deny | Approvals::Park, _) => Ok(()),
     };
     std::future::pending().await
@@ -362,11 +354,6 @@ async fn receive(door: Option<&mut Door>, desk: Desk) -> Infallible {
         Some(door) => door.serve(desk).await,
         None => std::future::pending().await,
     }
-}
-
-/// Somebody can be asked only where there is somebody.
-fn approvals_here() -> Approvals {
-    if io::stdin().is_terminal() { Approvals::Ask } else { Approvals::Deny }
 }
 
 fn style(json: bool, approvals: Approvals) -> Style {
@@ -414,24 +401,6 @@ fn session_key(flags: &Run, folder: &Path) -> Result<String, Complaint> {
     Ok(named.cloned().unwrap_or_else(|| fresh_key("run")))
 }
 
-/// The text to say; `-` stands for all of standard input.
-pub(crate) fn said(text: &str) -> Result<String, Complaint> {
-    let text = match text {
-        "-" => io::read_to_string(io::stdin()).map_err(|error| Complaint::stdin(&error))?,
-        text => text.to_owned(),
-    };
-    // The kernel would refuse it too, but only after the session was made.
-    if text.trim().is_empty() {
-        return Err(Complaint::usage("the message is empty"));
-    }
-    Ok(text)
-}
-
-/// The moment keeps keys in order, the process keeps two of one moment apart.
-pub(crate) fn fresh_key(what: &str) -> String {
-    format!("{what}_{}_{}", System.now().0, std::process::id())
-}
-
 fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Complaint> {
     if driver.is_new() {
         return Err(Complaint::nothing_to_resume(key, "There is no such session."));
@@ -440,87 +409,4 @@ fn check_resumable(driver: &Driver, key: &str, has_text: bool) -> Result<(), Com
         return Err(Complaint::nothing_to_resume(key, "Nobody has said anything in it yet."));
     }
     Ok(())
-}
-
-/// The exit code, with a complaint if it is not zero.
-fn verdict(result: &RunResult, session: &str, approvals: Approvals) -> Result<u8, Complaint> {
-    let (code, what) = match result.status {
-        Status::Ok => return Ok(result.exit),
-        Status::Failed => ("E116", "What was handed in was not accepted."),
-        Status::Denied => ("E130", "A call was denied."),
-        Status::NeedsInput => ("E140", "A question was not answered."),
-        Status::Limit => ("E150", "A limit was reached."),
-        Status::Error => ("E160", "The model failed."),
-        Status::Parked => ("E170", "What is left waits for a person."),
-        Status::Cancelled => ("E180", "Stopped in the middle; nothing is lost."),
-    };
-    let pending = format!("Agents below main that have not ended: {}", result.children_pending);
-    let cause = match result.status {
-        // Whoever had a question went on without an answer.
-        Status::NeedsInput if result.children_pending == 0 => result.text.clone(),
-        Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
-        Status::Cancelled => pending,
-        Status::Denied => denial::told(result),
-        Status::Failed => result.flaw.clone().unwrap_or_else(|| result.text.clone()),
-        Status::Ok | Status::Limit | Status::Error => result.text.clone(),
-    };
-    let resume = result.resume.clone().unwrap_or_default();
-    // Where nobody can be asked, going on means that the next ask is denied for good.
-    let keep_asks = match approvals {
-        Approvals::Park => approvals_here() == Approvals::Deny,
-        Approvals::Deny => result.status == Status::Denied && denial::is_unheard(result),
-        Approvals::Stdio | Approvals::Ask | Approvals::Itself => false,
-    };
-    let resume = if keep_asks { format!("{resume} --approvals park") } else { resume };
-    let steps = match result.status {
-        Status::Parked | Status::NeedsInput => {
-            first_help(result, session).into_iter().chain([resume]).collect()
-        }
-        Status::Denied => denial::remedies(result, session, &resume),
-        Status::Ok | Status::Failed | Status::Limit | Status::Error | Status::Cancelled => {
-            vec![resume]
-        }
-    };
-    let next = steps.join("\ndo: ");
-    Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
-}
-
-/// Those whom only a person can help, as one line.
-fn waiting(result: &RunResult) -> Option<String> {
-    let stuck = result.agents.iter().filter(|agent| needs_somebody(agent.state));
-    let told: Vec<String> = stuck.map(|it| format!("{}: {}", it.path, it.state.word())).collect();
-    (!told.is_empty()).then(|| clean(&told.join(", ")))
-}
-
-/// What has to happen before going on helps.
-fn first_help(result: &RunResult, session: &str) -> Option<String> {
-    let agent = result.agents.iter().find(|agent| needs_somebody(agent.state))?;
-    let (path, session) = (quote(&agent.path), quote(session));
-    Some(match agent.state {
-        State::Approve => format!("locum asks -s {session}"),
-        State::Paused => format!("locum continue {path} -s {session}"),
-        State::Input
-        | State::Queued
-        | State::Starting
-        | State::Model
-        | State::Tool
-        | State::Child
-        | State::Done
-        | State::Failed
-        | State::Cancelled => format!("locum show {path} -s {session}"),
-    })
-}
-
-fn needs_somebody(state: State) -> bool {
-    match state {
-        State::Approve | State::Input | State::Paused => true,
-        State::Queued
-        | State::Starting
-        | State::Model
-        | State::Tool
-        | State::Child
-        | State::Done
-        | State::Failed
-        | State::Cancelled => false,
-    }
 }

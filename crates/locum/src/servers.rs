@@ -10,11 +10,11 @@ use tokio::runtime::Runtime;
 
 use crate::complaint::Complaint;
 use crate::data;
+use crate::data::Places;
 use crate::flags::{Mcp, McpAct};
 use crate::login;
-use crate::look::text::clean;
 use crate::print;
-use crate::run::Places;
+use crate::text::clean;
 use crate::trust::{self, Person, approve};
 use crate::workshop;
 

@@ -10,7 +10,6 @@ use locum_runtime::driver::{Closed, Handle};
 use crate::kept::unkept;
 use crate::people::{self, Crowd, agent, me, message};
 use crate::print::note;
-use crate::screen::{between, ours};
 
 /// Passes on what is typed until the person leaves (end of input); then nobody is there.
 pub(crate) async fn listen(handle: Handle, crowd: Crowd) -> Result<(), Closed> {
@@ -127,22 +126,6 @@ fn slash(view: &View, line: &str) -> Result<Input, String> {
         }
     };
     Ok(Input::Commanded { by: me(), command })
-}
-
-/// How to answer, in one line under an ask.
-pub(crate) fn hint(kind: &str, options: &[String]) -> String {
-    match kind {
-        "approval" => {
-            ours("y once · a this agent · f its siblings too · p always · n [why]").into_owned()
-        }
-        "question" if options.is_empty() => "type the answer".into(),
-        "question" => {
-            let numbered = options.iter().zip(1..).map(|(option, at)| format!("{at} {option}"));
-            numbered.collect::<Vec<_>>().join(between())
-        }
-        "continue" => ours("y goes on · words go on with them · n ends it").into_owned(),
-        _ => ours("y · n [why]").into_owned(),
-    }
 }
 
 #[cfg(test)]

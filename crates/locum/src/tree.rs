@@ -11,11 +11,11 @@ use locum_kernel::{AskTo, State, Time};
 use locum_runtime::clock::Clock;
 use locum_runtime::line::{AskOpened, Body, Line};
 
-use crate::look::text::{clean, row};
+use crate::face::{Face, hint};
 use crate::overheard::newest;
-use crate::print::{Beside, Face, line};
+use crate::print::{Beside, line};
 use crate::screen::{Ink, between, cut, cut_end, err, of_state, ours, spinner};
-use crate::terminal::hint;
+use crate::text::{clean, row};
 
 /// How often the clock and the spinner move.
 const TICK: Duration = Duration::from_millis(200);

@@ -15,8 +15,8 @@ use crate::complaint::{Complaint, USAGE};
 use crate::config::set;
 use crate::data;
 use crate::flags::Trust as Flags;
-use crate::look::text::{self, clean, quote};
 use crate::print;
+use crate::text::{self, clean, quote};
 
 use store::{Store, Verdict};
 

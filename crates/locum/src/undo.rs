@@ -7,8 +7,9 @@ use locum_tools::{Act, Past, Verdict, What, cut_commands};
 use crate::address;
 use crate::complaint::Complaint;
 use crate::flags::Undo;
-use crate::look::{Sight, text};
+use crate::look::Sight;
 use crate::print;
+use crate::text;
 
 /// Something stays as it is.
 const LEFT: u8 = 1;

@@ -10,9 +10,9 @@ use locum_runtime::clock::{Clock as _, System};
 use crate::address;
 use crate::complaint::Complaint;
 use crate::config;
+use crate::data::Places;
 use crate::librarian::near;
 use crate::library::library;
-use crate::run::Places;
 use crate::trust::{self, Said, Trust};
 use crate::workshop;
 

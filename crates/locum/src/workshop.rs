@@ -1,12 +1,11 @@
 //! The tools a session has: what its script brings, what works on files, commands, pages and
 //! memory, and what MCP servers offer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
-use locum_definitions::limits::FILE_BYTES_MAX;
-use locum_definitions::{Kind, Library, Refused, read_text};
+use locum_definitions::{Kind, Library};
 use locum_mcp::{Attendance, ServerSpec};
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{Handle, Hands};
@@ -14,17 +13,18 @@ use locum_runtime::schema::{BuiltIn, Describe, Described};
 use locum_runtime::script::{Props, Script};
 use locum_runtime::tool::{Toolbox, Tools};
 use locum_tools::{
-    Brought, Company, Copies, Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web, environment,
+    Brought, Company, Copies, Exec, Files, Place, Recall, Servers, Shelf, Trouble, Web,
 };
 
 use crate::complaint::Complaint;
 use crate::config::{self, set};
+use crate::configured;
 use crate::flags::Approvals;
-use crate::look::text::clean;
 use crate::model::Means;
 use crate::notes::Notes;
 use crate::print;
 use crate::sample::Sample;
+use crate::text::clean;
 use crate::trust::{Person, Trust, approve};
 
 /// Where a session works, from what this program knows.
@@ -47,20 +47,12 @@ pub(crate) fn server_specs(
     trust: &Trust,
     person: Person,
 ) -> Result<Vec<ServerSpec>, Complaint> {
-    let own = place.config.as_deref().and_then(Path::parent).map(|it| it.join("mcp.json"));
-    let mut specs = match own {
-        // Wherever it leads to, the person put it there.
-        Some(own) => {
-            let text = servers_text(&own, Path::new("/"))?;
-            read_servers(&own, &text, &environment())?
-        }
-        None => Vec::new(),
-    };
+    let mut specs = configured::of_person(place.config.as_deref())?;
     if trust.root().is_none() {
         return Ok(specs);
     }
     let (mut theirs, written) =
-        their_servers(&place.workspace.join(".mcp.json"), &place.workspace)?;
+        configured::of_folder(&place.workspace.join(".mcp.json"), &place.workspace)?;
     theirs.retain(|spec| specs.iter().all(|other| other.name != spec.name));
     specs.extend(approve::allowed(place, trust, person, theirs, &written)?);
     Ok(specs)
@@ -72,55 +64,6 @@ pub(crate) fn skill_folders(files: &Library, workspace: &Path) -> Vec<PathBuf> {
     let folders = skills.filter_map(|found| found.origin.folder().canonicalize().ok());
     let outside: BTreeSet<PathBuf> = folders.filter(|it| !it.starts_with(workspace)).collect();
     outside.into_iter().collect()
-}
-
-/// A folder's servers: as they would run, and as they are written. Both from one reading: what a
-/// person approves must be what starts.
-pub(crate) fn their_servers(
-    file: &Path,
-    folder: &Path,
-) -> Result<(Vec<ServerSpec>, Vec<ServerSpec>), Complaint> {
-    let environment = environment();
-    let text = servers_text(file, folder)?;
-    let specs = read_servers(file, &text, &environment)?;
-    let names = approve::names_only(&environment);
-    let written = locum_mcp::config::parse(&file.display().to_string(), &text, &names);
-    Ok((specs, written.servers))
-}
-
-/// A file that is not there has no servers. While a command runs, an empty folder keeps it from
-/// making one.
-fn servers_text(file: &Path, root: &Path) -> Result<String, Complaint> {
-    if file.is_dir() {
-        return Ok(NO_SERVERS.to_owned());
-    }
-    match read_text(file, root, FILE_BYTES_MAX) {
-        Ok(text) => Ok(text),
-        Err(Refused::Missing { .. }) => Ok(NO_SERVERS.to_owned()),
-        Err(refused) => {
-            let told = refused.problems(file);
-            let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-            Err(Complaint::servers(&told.join("\n")))
-        }
-    }
-}
-
-const NO_SERVERS: &str = "{\"mcpServers\": {}}";
-
-fn read_servers(
-    file: &Path,
-    text: &str,
-    environment: &BTreeMap<String, String>,
-) -> Result<Vec<ServerSpec>, Complaint> {
-    let read = locum_mcp::config::parse(&file.display().to_string(), text, environment);
-    for warning in &read.warnings {
-        print::note(&format!("warning: {warning}"));
-    }
-    if !read.errors.is_empty() {
-        let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
-        return Err(Complaint::servers(&all.join("\n")));
-    }
-    Ok(read.servers)
 }
 
 /// What models are told of tools and of the project, and where they find pictures.

@@ -200,7 +200,10 @@ fn what_a_person_denied_needs_no_other_remedy_than_going_on() {
         }
         _ => Act::Nothing,
     });
-    assert_eq!(told.result()["denial_reasons"], json!(["denied by ann"]));
+    assert_eq!(
+        told.result()["denial_reasons"],
+        json!([{ "cause": "person", "text": "denied by ann" }])
+    );
     assert!(told.stderr.ends_with(&format!("\ndo: {GO_ON}\n")), "{}", told.stderr);
 }
 

@@ -159,7 +159,9 @@ fn a_full_disk_is_told_and_what_was_accepted_goes_on_when_there_is_room() {
         eprintln!("SKIPPED: a small file system can be mounted only by root; nothing was tested");
         return;
     };
-    let calls = "{calls: [{note: {n: 1}}, {note: {n: 2}}, {note: {n: 3}}]}, ".repeat(30);
+    // No two alike: the same in turn would be a loop.
+    let turn = |n: u32| format!("{{calls: [{{note: {{n: {n}}}}}, {{note: {{n: -{n}}}}}]}}, ");
+    let calls: String = (1..=45).map(turn).collect();
     let script = TALKATIVE.replace("NOTED", &"n".repeat(20_000)).replace("CALLS", &calls);
     let model = folder.script(&script);
     fs::write(tiny.0.join("ballast"), vec![1; 1 << 20]).unwrap();

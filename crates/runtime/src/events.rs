@@ -22,7 +22,7 @@ use locum_kernel::{
 use serde::{Deserialize, Serialize};
 
 use crate::clock::rfc3339;
-use crate::line::{AgentRef, Body, InputLine, Line, RunStarted, UsageLine};
+use crate::line::{AgentRef, Body, DenialReason, InputLine, Line, RunStarted, UsageLine};
 use attention::Crowd;
 use cast::Part;
 
@@ -70,9 +70,8 @@ struct Exchange {
     trouble: Option<Trouble>,
     /// Calls that somebody or something forbade: who, and what.
     denials: Vec<String>,
-    /// What each of them was told.
     #[serde(default)]
-    reasons: Vec<String>,
+    reasons: Vec<DenialReason>,
     /// What somebody had to do without, first.
     lacked: Option<Lack>,
 }

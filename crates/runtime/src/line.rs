@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AskTo, Class, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
+    AskTo, Class, Denial, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -247,6 +247,14 @@ pub struct FileLine {
     pub change: String,
 }
 
+/// Why a call was denied, and what the model was told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DenialReason {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Denial>,
+    pub text: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     pub status: Status,
@@ -261,7 +269,7 @@ pub struct RunResult {
     pub denials: Vec<String>,
     /// Why each of them was denied, in the same order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub denial_reasons: Vec<String>,
+    pub denial_reasons: Vec<DenialReason>,
     pub children_pending: usize,
     pub exit: u8,
     /// The command with which a run that stopped goes on.

@@ -58,7 +58,7 @@ pub fn explain(question: &Question) -> Explanation {
         Ruling::Allow if by_rule => (RuleKind::Allow, "every part is allowed by a rule".to_owned()),
         Ruling::Allow => (RuleKind::Allow, "the mode lets it run, and no rule speaks".to_owned()),
         Ruling::Ask(why) => (RuleKind::Ask, why),
-        Ruling::Deny(why) | Ruling::Unknown(why) => (RuleKind::Deny, why),
+        Ruling::Deny(_, why) | Ruling::Unknown(why) => (RuleKind::Deny, why),
     };
     let mine: Vec<&Rule> = rules.iter().filter(|rule| is_for(rule, agent, &names)).collect();
     let parts: Vec<Considered> =

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::pattern::matches;
 use super::subject::Heard;
 use super::{Names, Ruling};
-use crate::{Agent, Call, Made, Only, Session, Use, wanted};
+use crate::{Agent, Call, Denial, Made, Only, Session, Use, wanted};
 
 /// A denial, if the agent or anybody above it may not make this very call.
 pub(super) fn denied(
@@ -33,8 +33,9 @@ pub(super) fn denied(
             continue;
         }
         let listed: Vec<String> = patterns.iter().map(|pattern| format!("{pattern:?}")).collect();
-        let (holder, tool) = (holder.name_and_id(), &call.name);
-        return Some(Ruling::Deny(format!("{holder} may only run {tool} {}", listed.join(" or "))));
+        let (name, tool) = (holder.name_and_id(), &call.name);
+        let told = format!("{name} may only run {tool} {}", listed.join(" or "));
+        return Some(Ruling::Deny(Denial::Beyond(holder.id), told));
     }
     None
 }

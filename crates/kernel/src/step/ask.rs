@@ -13,9 +13,9 @@ use super::turn::unfit;
 use crate::limits::{ASKS_OPEN_MAX, INPUT_BYTES_MAX};
 use crate::policy::keep;
 use crate::{
-    AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Digest,
-    Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope, Seq,
-    Source, Verdict, Who, Why, clip, declared, judge, short,
+    AgentId, Allow, Approval, Ask, AskId, AskKind, AskTo, Audience, Call, CallId, Covers, Denial,
+    Digest, Event, Grant, InputId, Link, Outcome, Output, Pause, Phase, Refusal, Ruling, Scope,
+    Seq, Source, Verdict, Who, Why, clip, declared, judge, short,
 };
 
 impl Step<'_> {
@@ -133,7 +133,7 @@ impl Step<'_> {
             call.subjects.clone_from(&allow.subjects);
         }
         match judge(self.session, agent, &call, self.at) {
-            Ruling::Deny(why) | Ruling::Unknown(why) => Err(Refusal::Forbidden { why }),
+            Ruling::Deny(_, why) | Ruling::Unknown(why) => Err(Refusal::Forbidden { why }),
             Ruling::Allow | Ruling::Ask(_) => Ok(call),
         }
     }
@@ -194,7 +194,7 @@ impl Step<'_> {
         let verdict = Verdict::Deny { message };
         self.emit(Event::Settled { ask: ask.id, verdict, by: by.clone(), input: None });
         if let Some(call) = ask.call {
-            self.give(ask.agent, call, Output::denied(text));
+            self.give(ask.agent, call, Output::denied(Denial::Person, text));
         }
         self.ready.push_back(ask.agent);
     }

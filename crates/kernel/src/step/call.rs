@@ -9,9 +9,9 @@ use super::limit::limit_words;
 use super::turn::{TOO_DEEP, TOO_LARGE};
 use crate::limits::{DENIALS_TOLD, PICTURES_MAX, RESULT_BYTES_MAX};
 use crate::{
-    AgentId, Call, CallId, CallState, Change, Class, Digest, Event, Failure, FailureKind, Key,
-    Outcome, Output, Owed, Ready, Refusal, Ruling, Source, Tool, ToolSpec, Who, Why, clip, judge,
-    ruling, short,
+    AgentId, Call, CallId, CallState, Change, Class, Denial, Digest, Event, Failure, FailureKind,
+    Key, Outcome, Output, Owed, Ready, Refusal, Ruling, Source, Tool, ToolSpec, Who, Why, clip,
+    judge, ruling, short,
 };
 
 impl Step<'_> {
@@ -71,14 +71,14 @@ impl Step<'_> {
         match judge(self.session, agent, call, self.at) {
             Ruling::Ask(because) if !approved => {
                 if let Err(why) = self.open_approval(id, call_id, because) {
-                    self.give(id, call_id, Output::denied(why));
+                    self.give(id, call_id, Output::denied(Denial::Unheard, why));
                 }
             }
             Ruling::Allow | Ruling::Ask(_) => match tool {
                 Some(tool) => self.use_tool(id, call_id, tool),
                 None => self.run(id, call_id),
             },
-            Ruling::Deny(why) => self.give(id, call_id, Output::denied(why)),
+            Ruling::Deny(denial, why) => self.give(id, call_id, Output::denied(denial, why)),
             Ruling::Unknown(why) => self.give(id, call_id, Output::error(why)),
         }
     }

@@ -11,8 +11,8 @@ use crate::limits::{
     ASKS_OPEN_MAX, INPUT_BYTES_MAX, OPTIONS_MAX, RESULT_BYTES_MAX, WONDERS_MAX, WONDERS_OPEN_MAX,
 };
 use crate::{
-    AgentId, Ask, AskId, AskKind, AskTo, Audience, CallId, CallState, Change, Event, Key, Owed,
-    Refusal, ToolSpec, Verdict, Who, Wonder, clip, short,
+    AgentId, Ask, AskId, AskKind, AskTo, Audience, CallId, CallState, Change, Denial, Event, Key,
+    Output, Owed, Refusal, ToolSpec, Verdict, Who, Wonder, clip, short,
 };
 
 /// The choice that an allow stands for.
@@ -157,7 +157,7 @@ impl Step<'_> {
                     }
                     CallState::Approved => {
                         if let Err(why) = self.open_approval(id, call, BECAUSE.into()) {
-                            self.give(id, call, crate::Output::denied(why));
+                            self.give(id, call, Output::denied(Denial::Unheard, why));
                             self.ready.push_back(id);
                         }
                     }

@@ -215,6 +215,7 @@ fn define(made: &mut Definition, options: &str) -> Result<(), String> {
             "uses" => made.uses = rights(value)?,
             "ceiling" => made.ceiling = rights(value)?,
             "tools" => made.uses = Rights::all().with_tools(value.split(',')),
+            "hands_on" => made.ceiling = Rights::all().with_tools(value.split(',')),
             "model" => made.model = Some(value.into()),
             "parallel" => made.parallel_reads = true,
             "setup" => made.setup = true,

@@ -12,8 +12,8 @@ use crate::complaint::{Complaint, USAGE};
 use crate::config::Config;
 use crate::flags::Definitions;
 use crate::library::is_on;
-use crate::look::text::{self, block, clean, quote};
 use crate::print;
+use crate::text::{self, block, clean, quote};
 
 impl Sight {
     pub(super) fn one(&self, name: &str, flags: &Definitions) -> Result<u8, Complaint> {
@@ -98,7 +98,7 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         None => model.clone(),
     });
     let denied = &it.tools.deny;
-    let money = |micro: u64| crate::look::text::money(micro, true);
+    let money = |micro: u64| crate::text::money(micro, true);
     let told = [
         ("title", it.title.clone()),
         ("about", Some(it.about.clone()).filter(|about| !about.is_empty())),

@@ -3,7 +3,7 @@
 use locum_runtime::line::{Body, Line, Status, UsageLine};
 use tracing::Level;
 
-use crate::print::Face;
+use crate::face::Face;
 
 /// A face that nobody sees.
 pub(crate) struct Teller;

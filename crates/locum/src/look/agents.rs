@@ -2,11 +2,12 @@
 
 use locum_kernel::{AgentId, Row, State};
 
-use super::{Sight, agent_json, show_json, text};
+use super::{Sight, agent_json, show_json};
 use crate::complaint::Complaint;
 use crate::flags::Agents;
 use crate::print;
 use crate::screen::{Ink, of_state};
+use crate::text;
 
 const HEAD: [&str; 8] = ["ID", "AGENT", "STATE", "OWN", "TREE", "TURNS", "CALLS", "ACTIVE"];
 

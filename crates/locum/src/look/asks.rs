@@ -4,12 +4,13 @@ use locum_kernel::{AskKind, Card, Session, view};
 use locum_runtime::clock::{Clock as _, System, rfc3339};
 use serde_json::{Value, json};
 
-use super::{Sight, next, show_json, text};
+use super::{Sight, next, show_json};
 use crate::address;
 use crate::complaint::Complaint;
 use crate::flags::Asks;
 use crate::print;
 use crate::screen::cut_end;
+use crate::text;
 
 pub(super) fn run(flags: &Asks, sight: &Sight) -> Result<(), Complaint> {
     let sessions: Vec<(String, Session)> = if let Some(key) = &flags.session {

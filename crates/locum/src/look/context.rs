@@ -5,8 +5,9 @@ use locum_kernel::{AgentId, CallId, Entry, Event, Outcome, Seq, Session};
 use locum_runtime::clock::rfc3339;
 use serde_json::{Map, Value, json};
 
-use super::{Sight, numbered, text};
+use super::{Sight, numbered};
 use crate::complaint::Complaint;
+use crate::text;
 
 pub(super) fn lines(sight: &Sight, key: &str) -> Result<String, Complaint> {
     let mut lines = Vec::new();

@@ -7,10 +7,11 @@ use locum_kernel::{AgentId, Event, Session, Usage};
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
-use super::{Sight, show_json, text};
+use super::{Sight, show_json};
 use crate::complaint::Complaint;
 use crate::flags::{By, Cost};
 use crate::print;
+use crate::text;
 
 #[derive(Default)]
 struct Sum {

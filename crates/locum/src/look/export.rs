@@ -6,10 +6,11 @@ use std::path::Path;
 
 use locum_runtime::driver::retell;
 
-use super::{Sight, context, text};
+use super::{Sight, context};
 use crate::complaint::Complaint;
 use crate::flags::Format;
 use crate::print;
+use crate::text;
 
 pub(super) fn run(
     sight: &Sight,

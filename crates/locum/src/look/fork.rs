@@ -19,9 +19,10 @@ use locum_runtime::driver;
 use serde_json::json;
 
 use super::replay::{last_of, no_such_event};
-use super::{Sight, show_json, text};
+use super::{Sight, show_json};
 use crate::complaint::Complaint;
 use crate::flags::Fork;
+use crate::text;
 use crate::{data, print};
 
 pub(super) fn run(flags: &Fork, data: Option<&Path>) -> Result<(), Complaint> {

@@ -8,9 +8,10 @@ use locum_runtime::clock::{Clock as _, System, rfc3339};
 use serde_json::{Value, json};
 
 use super::sessions::is_aside;
-use super::{Seen, Sight, damage_apart, show_json, text};
+use super::{Seen, Sight, damage_apart, show_json};
 use crate::complaint::{Complaint, set_aside};
 use crate::print;
+use crate::text;
 
 /// Longer first words do not fit a row.
 const ASKED_MAX: usize = 60;

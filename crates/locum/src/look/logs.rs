@@ -10,11 +10,12 @@ use locum_runtime::driver;
 use serde_json::Value;
 
 use super::transcript::{Item, Transcript};
-use super::{Sight, show_json, text};
+use super::{Sight, show_json};
 use crate::address;
 use crate::complaint::Complaint;
 use crate::flags::Logs;
 use crate::print;
+use crate::text;
 
 /// Nobody tells a reader in another process that something was written: it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _};
 
 use locum_kernel::{Action, AskKind, Card, Row, Scope};
 
-use super::text::quote;
 use crate::screen::cut;
+use crate::text::quote;
 
 /// How a session goes on. Without a terminal the next ask would be denied for good, so there it
 /// is left open.

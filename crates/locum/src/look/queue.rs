@@ -1,25 +1,16 @@
-//! `locum queue`: the messages of a session that wait their turn, and changes to them.
-
-use std::path::Path;
+//! `locum queue`: the messages of a session that wait their turn.
 
 use locum_kernel::{Waits, view};
 use locum_runtime::clock::{Clock as _, System, rfc3339};
 use serde_json::{Value, json};
 
-use super::{Sight, show_json, text};
-use crate::act;
+use super::{Sight, show_json};
 use crate::complaint::Complaint;
-use crate::flags::{Queue, QueueAct};
+use crate::flags::Queue;
 use crate::print;
+use crate::text;
 
-pub(super) fn run(flags: &Queue, data: Option<&Path>) -> Result<(), Complaint> {
-    match &flags.act {
-        None | Some(QueueAct::List) => list(flags, &Sight::open(data)?),
-        Some(QueueAct::Change(change)) => act::requeue(change, flags.session.as_deref(), data),
-    }
-}
-
-fn list(flags: &Queue, sight: &Sight) -> Result<(), Complaint> {
+pub(super) fn list(flags: &Queue, sight: &Sight) -> Result<(), Complaint> {
     let (key, session) = sight.find(flags.session.as_deref())?;
     let waiting = view(&session, System.now()).queue;
     if flags.json {

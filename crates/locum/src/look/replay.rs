@@ -5,10 +5,11 @@ use locum_kernel::{Effect, Entry, Event, Seq, Session, Time, View, deadline, owe
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
-use super::{Sight, agent_json, asks, queue, show_json, text};
+use super::{Sight, agent_json, asks, queue, show_json};
 use crate::complaint::Complaint;
 use crate::flags::Replay;
 use crate::print;
+use crate::text;
 
 pub(super) fn run(flags: &Replay, sight: &Sight) -> Result<(), Complaint> {
     let mut shown = 0_usize;

@@ -5,11 +5,12 @@ use locum_kernel::{AgentId, Event, Seq, Session, Source, Time};
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
-use super::{Sight, numbered, show_json, text};
+use super::{Sight, numbered, show_json};
 use crate::complaint::Complaint;
 use crate::flags::Search;
 use crate::print;
 use crate::screen::cut;
+use crate::text;
 
 /// So much around a find is enough to know it again.
 const CONTEXT: usize = 60;

@@ -6,9 +6,10 @@ use locum_journal::{Error as Failed, Journal as _, Records as _};
 use locum_runtime::clock::rfc3339;
 use serde_json::json;
 
-use super::{Sight, agent_json, agents, asks, export, list, show_json, text};
+use super::{Sight, agent_json, agents, asks, export, list, show_json};
 use crate::complaint::Complaint;
 use crate::flags::{Sessions, SessionsAct};
+use crate::text;
 use crate::{data, print};
 
 pub(super) fn run(flags: &Sessions, data: Option<&Path>) -> Result<(), Complaint> {

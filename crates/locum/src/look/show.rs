@@ -4,11 +4,12 @@ use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why};
 use locum_tools::{Kept, kept};
 use serde_json::{Value, json};
 
-use super::{Sight, agent_json, next, show_json, text};
+use super::{Sight, agent_json, next, show_json};
 use crate::address;
 use crate::complaint::Complaint;
 use crate::flags::Show;
 use crate::print;
+use crate::text;
 
 /// What only the journal still knows of an agent.
 #[derive(Default)]

@@ -7,10 +7,11 @@ use locum_kernel::{Agent, AgentId, Session, State, Time, state_word};
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
-use super::{Sight, show_json, text};
+use super::{Sight, show_json};
 use crate::complaint::Complaint;
 use crate::flags::Timeline;
 use crate::print;
+use crate::text;
 
 /// What a person can tell apart in a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

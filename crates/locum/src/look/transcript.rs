@@ -9,7 +9,8 @@ use locum_kernel::{
 use locum_runtime::clock::rfc3339;
 use serde_json::{Value, json};
 
-use super::{numbered, text};
+use super::numbered;
+use crate::text;
 
 /// One thing that happened to an agent.
 pub(super) struct Item {

@@ -6,7 +6,7 @@ use std::path::Path;
 use locum_memory::Error;
 
 use crate::complaint::{Complaint, DATA, USAGE, chain};
-use crate::look::text::quote;
+use crate::text::quote;
 
 pub(super) fn told(error: &Error) -> Complaint {
     let (code, what, next, exit) = match error {

@@ -12,8 +12,8 @@ use locum_memory::{Base, render};
 use super::complain::{self, told};
 use super::{Desk, bounded, by_person, show_json};
 use crate::complaint::Complaint;
-use crate::look::text;
 use crate::print;
+use crate::text;
 
 impl Desk<'_> {
     pub(super) fn edit(&self) -> Result<(), Complaint> {

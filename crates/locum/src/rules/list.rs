@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::complaint::Complaint;
 use crate::config::{self, Config};
 use crate::data;
+use crate::data::Places;
 use crate::flags::{RulesCheck, RulesForget, RulesList};
 use crate::kept::{self, Kept};
 use crate::look::Sight;
-use crate::look::text::{clean, table};
 use crate::print;
 use crate::rule;
-use crate::run::Places;
 use crate::setup;
+use crate::text::{clean, table};
 
 /// A rule that holds, and who said so.
 struct Shown {

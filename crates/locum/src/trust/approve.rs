@@ -13,14 +13,14 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::complaint::{Complaint, USAGE};
+use crate::configured;
 use crate::data;
-use crate::look::text::{clean, quote};
+use crate::data::Places;
 use crate::print;
-use crate::run::Places;
 use crate::screen::ours;
+use crate::text::{clean, quote};
 use crate::trust::store::{Approval, Store, Verdict, now};
 use crate::trust::{self, By, Person, Said, Trust, shown};
-use crate::workshop;
 
 /// One server as it stands in the file: names of variables, not what they hold.
 struct Written {
@@ -163,16 +163,6 @@ fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The environment with names instead of values, so that a file can be read without its secrets.
-/// What is set to nothing stays so: a default stands in for it.
-pub(crate) fn names_only(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let name = |(name, value): (&String, &String)| {
-        let kept = if value.is_empty() { String::new() } else { format!("${{{name}}}") };
-        (name.clone(), kept)
-    };
-    environment.iter().map(name).collect()
-}
-
 /// `locum mcp approve NAME`.
 pub(crate) fn approve(name: &str, folder: &Path, places: &Places<'_>) -> Result<u8, Complaint> {
     let here = folder.canonicalize().map_err(|error| Complaint::workspace(folder, &error))?;
@@ -187,7 +177,7 @@ pub(crate) fn approve(name: &str, folder: &Path, places: &Places<'_>) -> Result<
         });
     };
     let file = here.join(".mcp.json");
-    let (specs, written) = workshop::their_servers(&file, &here)?;
+    let (specs, written) = configured::of_folder(&file, &here)?;
     let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
         let names: Vec<String> = specs.iter().map(|spec| clean(&spec.name)).collect();
         return Err(Complaint {

@@ -8,7 +8,8 @@ use locum_kernel::{
 use super::cast::Doing;
 use super::{Lack, Teller, Telling, Trouble};
 use crate::line::{
-    AgentFinished, Body, CommandLine, FileLine, FloorReason, ReceiptLine, Status, ToolFinished, usd,
+    AgentFinished, Body, CommandLine, DenialReason, FileLine, FloorReason, ReceiptLine, Status,
+    ToolFinished, usd,
 };
 
 /// The code of a model call that failed for good; the command line shows the same.
@@ -253,7 +254,8 @@ impl Teller {
         if output.denied {
             let denial = format!("{}: {} {}", part.name.path, doing.name, doing.arguments);
             self.exchange.denials.push(denial);
-            self.exchange.reasons.push(output.text.clone());
+            let (cause, text) = (output.denial, output.text.clone());
+            self.exchange.reasons.push(DenialReason { cause, text });
         }
         if output.is_error && output.text == NOBODY_TO_ASK {
             self.exchange.lacked.get_or_insert(Lack::Answer);

@@ -1,0 +1,103 @@
+//! How a run ends for whoever started it: the exit code, what is left, and what helps.
+
+use std::io::{self, IsTerminal as _};
+
+use locum_kernel::State;
+use locum_runtime::line::{RunResult, Status};
+
+use crate::complaint::Complaint;
+use crate::denial;
+use crate::flags::Approvals;
+use crate::text::{clean, quote};
+
+/// Somebody can be asked only where there is somebody.
+pub(crate) fn approvals_here() -> Approvals {
+    if io::stdin().is_terminal() { Approvals::Ask } else { Approvals::Deny }
+}
+
+/// The exit code, with a complaint if it is not zero.
+pub(crate) fn verdict(
+    result: &RunResult,
+    session: &str,
+    approvals: Approvals,
+) -> Result<u8, Complaint> {
+    let (code, what) = match result.status {
+        Status::Ok => return Ok(result.exit),
+        Status::Failed => ("E116", "What was handed in was not accepted."),
+        Status::Denied => ("E130", "A call was denied."),
+        Status::NeedsInput => ("E140", "A question was not answered."),
+        Status::Limit => ("E150", "A limit was reached."),
+        Status::Error => ("E160", "The model failed."),
+        Status::Parked => ("E170", "What is left waits for a person."),
+        Status::Cancelled => ("E180", "Stopped in the middle; nothing is lost."),
+    };
+    let pending = format!("Agents below main that have not ended: {}", result.children_pending);
+    let cause = match result.status {
+        // Whoever had a question went on without an answer.
+        Status::NeedsInput if result.children_pending == 0 => result.text.clone(),
+        Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
+        Status::Cancelled => pending,
+        Status::Denied => denial::told(result),
+        Status::Failed => result.flaw.clone().unwrap_or_else(|| result.text.clone()),
+        Status::Ok | Status::Limit | Status::Error => result.text.clone(),
+    };
+    let resume = result.resume.clone().unwrap_or_default();
+    // Where nobody can be asked, going on means that the next ask is denied for good.
+    let keep_asks = match approvals {
+        Approvals::Park => approvals_here() == Approvals::Deny,
+        Approvals::Deny => result.status == Status::Denied && denial::is_unheard(result),
+        Approvals::Stdio | Approvals::Ask | Approvals::Itself => false,
+    };
+    let resume = if keep_asks { format!("{resume} --approvals park") } else { resume };
+    let steps = match result.status {
+        Status::Parked | Status::NeedsInput => {
+            first_help(result, session).into_iter().chain([resume]).collect()
+        }
+        Status::Denied => denial::remedies(result, session, &resume),
+        Status::Ok | Status::Failed | Status::Limit | Status::Error | Status::Cancelled => {
+            vec![resume]
+        }
+    };
+    let next = steps.join("\ndo: ");
+    Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
+}
+
+/// Those whom only a person can help, as one line.
+fn waiting(result: &RunResult) -> Option<String> {
+    let stuck = result.agents.iter().filter(|agent| needs_somebody(agent.state));
+    let told: Vec<String> = stuck.map(|it| format!("{}: {}", it.path, it.state.word())).collect();
+    (!told.is_empty()).then(|| clean(&told.join(", ")))
+}
+
+/// What has to happen before going on helps.
+fn first_help(result: &RunResult, session: &str) -> Option<String> {
+    let agent = result.agents.iter().find(|agent| needs_somebody(agent.state))?;
+    let (path, session) = (quote(&agent.path), quote(session));
+    Some(match agent.state {
+        State::Approve => format!("locum asks -s {session}"),
+        State::Paused => format!("locum continue {path} -s {session}"),
+        State::Input
+        | State::Queued
+        | State::Starting
+        | State::Model
+        | State::Tool
+        | State::Child
+        | State::Done
+        | State::Failed
+        | State::Cancelled => format!("locum show {path} -s {session}"),
+    })
+}
+
+fn needs_somebody(state: State) -> bool {
+    match state {
+        State::Approve | State::Input | State::Paused => true,
+        State::Queued
+        | State::Starting
+        | State::Model
+        | State::Tool
+        | State::Child
+        | State::Done
+        | State::Failed
+        | State::Cancelled => false,
+    }
+}
