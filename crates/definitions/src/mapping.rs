@@ -152,6 +152,10 @@ fn uses(definition: &Definition, world: &[ToolSpec]) -> Rights {
         // Who is to remember needs the tools for it, whatever else the file lists.
         listed.extend(MEMORY.iter().map(|name| (*name).to_owned()));
     }
+    if let Some(listed) = listed.as_mut().filter(|listed| listed.contains("exec")) {
+        // A command that takes long goes on as a process: who started it must reach it.
+        listed.insert("process".to_owned());
+    }
     let brought = brought(definition, world);
     let allow = match (listed, brought) {
         (Some(listed), Some(brought)) => Some(listed.intersection(&brought).cloned().collect()),

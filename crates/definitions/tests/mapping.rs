@@ -69,7 +69,7 @@ fn agents() {
         ("tools: '*'", ALL, CLASSES),
         ("tools: []", "", CLASSES),
         ("tools: Read, Grep", "read grep", CLASSES),
-        ("tools: [Read, Bash]", "read exec", CLASSES),
+        ("tools: [Read, Bash]", "read exec process", CLASSES),
         ("tools: mcp__tracker", "tracker__list tracker__close", CLASSES),
         ("tools: [tracker/*]", "tracker__list tracker__close", CLASSES),
         ("tools: mcp__tracker__list", "tracker__list", CLASSES),
@@ -97,7 +97,11 @@ fn agents() {
         ),
         ("permissionMode: plan", "read grep memory_search memory_get", "read"),
         ("locum: {ceiling: [read]}", "read grep memory_search memory_get", "read"),
-        ("locum: {ceiling: [read, exec]}\ntools: Read, Write, Bash", "read exec", "read exec"),
+        (
+            "locum: {ceiling: [read, exec]}\ntools: Read, Write, Bash",
+            "read exec process",
+            "read exec",
+        ),
         ("locum: {ceiling: all}\ntools: Read", "read", CLASSES),
     ];
     for (more, tools, ceiling) in cases {

@@ -26,8 +26,9 @@ pub enum Input {
     /// What the edge can bring has changed.
     Offered { offers: Vec<Offer> },
     /// Tools that are new or otherwise than they were, and those that are gone. `beside` are the
-    /// others of a server that was brought: whoever has one of them gets what is new.
-    Retooled { tools: Vec<ToolSpec>, gone: Vec<String>, beside: Vec<String> },
+    /// others of a server that was brought: whoever has one of them gets what is new. `to` is for
+    /// whom one was brought that took its time.
+    Retooled { tools: Vec<ToolSpec>, gone: Vec<String>, beside: Vec<String>, to: Option<AgentId> },
 
     /// Somebody said something.
     Said(Message),

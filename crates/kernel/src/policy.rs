@@ -66,6 +66,10 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
     if let Some(denial) = only::denied(session, agent, call, &names, &heard) {
         return denial;
     }
+    // What plans changes nothing, whatever else is allowed. A rule may let it look at the web.
+    if session.world.mode == PolicyMode::Plan && matches!(class, Class::Write | Class::Exec) {
+        return by_mode(session.world.mode, tool, class, &heard);
+    }
     let ruled = by_rules(&rules_for(session, agent), &agent.name, &names, &heard);
     let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
     let ruling = match (ruling, caution(session, call)) {
@@ -216,7 +220,7 @@ fn is_for(rule: &Rule, agent: &str, names: &Names) -> bool {
 }
 
 /// Tools that do what another does: whoever forbids one forbids the other.
-const KIN: [(&str, &str); 2] = [("edit", "write"), ("grep", "read")];
+const KIN: [(&str, &str); 3] = [("edit", "write"), ("grep", "read"), (PROGRAM, "exec")];
 
 /// The strictest rule that speaks. A deny or an ask holds for any part, and where its pattern
 /// cannot be sure a person is asked; an allow must hold for every part, each by some rule.

@@ -80,8 +80,8 @@ impl Step<'_> {
             Input::Ran { key, output } => self.ran(key, output),
             Input::Wondered { key, wonder } => self.wondered(key, wonder),
             Input::Relayed { key } => self.relayed(key),
-            Input::Retooled { tools, gone, beside } => {
-                self.retooled(tools, gone, &beside);
+            Input::Retooled { tools, gone, beside, to } => {
+                self.retooled(tools, gone, &beside, to);
                 Ok(())
             }
             Input::Prepared { key, error, ready } => self.prepared(key, error, ready),

@@ -1,7 +1,7 @@
 //! Servers that definitions bring, as what starts them: with the keys that the person keeps, and
 //! what was agreed to remembered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,8 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::complaint::Complaint;
-use crate::print;
+use crate::config::Config;
+use crate::text::clean;
 use crate::trust::{By, Trust, approve};
+use crate::{print, providers};
 
 /// Whoever was made from a definition was agreed to, which is kept unless everything is agreed to
 /// for this run.
@@ -22,6 +24,8 @@ struct Agreement {
     data: PathBuf,
     folder: PathBuf,
     keep: Keep,
+    /// Names of keys to models, which are the person's and no project's.
+    keys: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -30,18 +34,23 @@ enum Keep {
     Nothing,
 }
 
-pub(crate) fn brought(place: &Place, trust: &Trust) -> Brought {
+pub(crate) fn brought(place: &Place, trust: &Trust, settings: &Config) -> Brought {
     let keep = match trust {
         Trust::Yes { by: By::Flag, .. } => Keep::Nothing,
         Trust::Yes { by: By::Answer, .. } | Trust::No => Keep::Answers,
     };
     let (data, folder) = (place.data.clone(), place.workspace.clone());
-    Brought::new(place, Box::new(Agreement { data, folder, keep }))
+    let mut keys: BTreeSet<String> = settings.keys().map(str::to_owned).collect();
+    keys.extend(providers::keys().map(str::to_owned));
+    Brought::new(place, Box::new(Agreement { data, folder, keep, keys }))
 }
 
 impl Bring for Agreement {
     fn spec(&self, server: &Value) -> Result<ServerSpec, String> {
         let server = Server::deserialize(server).map_err(|error| error.to_string())?;
+        if let Some(key) = self.wrongly_wanted(&server) {
+            return Err(format!("{key} is the key to a model, which no project's server is given"));
+        }
         let allowed = Some(server.available_tools).filter(|list| !list.is_empty());
         Ok(ServerSpec {
             timeout: Duration::from_secs(server.timeout_s),
@@ -59,12 +68,34 @@ impl Bring for Agreement {
             print::note(&format!("note: the answer is not remembered: {what} {cause}"));
         }
     }
+
+    fn fails(&self, why: &str) {
+        print::note(&format!("note: {}", clean(why).replace('\n', " ")));
+    }
+}
+
+impl Agreement {
+    /// A key that a project's file wants for its server.
+    fn wrongly_wanted(&self, server: &Server) -> Option<&String> {
+        let is_wanted = |key: &&String| match &server.how {
+            Reach::Stdio { env_keys, env: filled, .. }
+            | Reach::Http { env_keys, headers: filled, .. } => {
+                let place = format!("${{{key}}}");
+                env_keys.contains(key) || filled.values().any(|text| text.contains(&place))
+            }
+            Reach::Python { .. }
+            | Reach::Builtin { .. }
+            | Reach::Frontend { .. }
+            | Reach::Named => false,
+        };
+        self.keys.iter().find(is_wanted).filter(|_| server.needs_consent)
+    }
 }
 
 fn transport(how: Reach) -> Result<Transport, String> {
     match how {
         Reach::Stdio { command, args, env, env_keys } => {
-            let env = with_keys(env, &env_keys)?;
+            let env = with_keys(filled(env), &env_keys)?;
             Ok(Transport::Stdio { command, args, env, cwd: None })
         }
         Reach::Http { socket: Some(_), .. } => {
@@ -93,15 +124,15 @@ fn with_keys(
     Ok(set)
 }
 
-/// `${NAME}` in a header is where a token goes.
-fn filled(mut headers: BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// `${NAME}` in a value is where a token goes.
+fn filled(mut values: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let environment = environment();
-    for text in headers.values_mut() {
+    for text in values.values_mut() {
         for (name, known) in &environment {
             *text = text.replace(&format!("${{{name}}}"), known);
         }
     }
-    headers
+    values
 }
 
 /// A script runs in an interpreter of its own, with what it depends on.

@@ -85,6 +85,11 @@ pub(crate) fn read(flag: Option<&Path>) -> Result<Config, Complaint> {
 }
 
 impl Config {
+    /// Where keys of the user's own endpoints are.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.providers.values().filter_map(|own| own.key_env.as_deref())
+    }
+
     /// `file:line` of a rule that is written here.
     pub(crate) fn place_of(&self, rule: &Rule) -> Option<String> {
         let at = self.rules.iter().position(|other| other == rule)?;

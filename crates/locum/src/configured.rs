@@ -7,31 +7,42 @@ use std::path::Path;
 use locum_definitions::limits::FILE_BYTES_MAX;
 use locum_definitions::{Refused, read_text};
 use locum_mcp::ServerSpec;
+use locum_mcp::config::Config;
 use locum_tools::environment;
 
 use crate::complaint::Complaint;
-use crate::print;
+use crate::{print, providers};
 
 /// The person's own. Wherever the file leads to, the person put it there.
 pub(crate) fn of_person(config: Option<&Path>) -> Result<Vec<ServerSpec>, Complaint> {
     let Some(folder) = config.and_then(Path::parent) else { return Ok(Vec::new()) };
     let file = folder.join("mcp.json");
     let text = servers_text(&file, Path::new("/"))?;
-    read_servers(&file, &text, &environment())
+    let read = read_servers(&file, &text, &environment());
+    if !read.errors.is_empty() {
+        let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
+        return Err(Complaint::servers(&all.join("\n")));
+    }
+    Ok(read.servers)
 }
 
 /// A folder's servers: as they would run, and as they are written. Both from one reading: what a
-/// person approves must be what starts.
+/// person approves must be what starts. What is wrong in a file that somebody else wrote is told
+/// and left out. Keys to models are the person's, and are not there for it.
 pub(crate) fn of_folder(
     file: &Path,
     folder: &Path,
 ) -> Result<(Vec<ServerSpec>, Vec<ServerSpec>), Complaint> {
-    let environment = environment();
+    let mut environment = environment();
+    environment.retain(|name, _| providers::keys().all(|key| key != name));
     let text = servers_text(file, folder)?;
-    let specs = read_servers(file, &text, &environment)?;
+    let read = read_servers(file, &text, &environment);
+    for error in &read.errors {
+        print::note(&format!("warning: {error}; it is left out"));
+    }
     let names = names_only(&environment);
     let written = locum_mcp::config::parse(&file.display().to_string(), &text, &names);
-    Ok((specs, written.servers))
+    Ok((read.servers, written.servers))
 }
 
 /// A file that is not there has no servers. While a command runs, an empty folder keeps it from
@@ -53,20 +64,12 @@ fn servers_text(file: &Path, root: &Path) -> Result<String, Complaint> {
 
 const NO_SERVERS: &str = "{\"mcpServers\": {}}";
 
-fn read_servers(
-    file: &Path,
-    text: &str,
-    environment: &BTreeMap<String, String>,
-) -> Result<Vec<ServerSpec>, Complaint> {
+fn read_servers(file: &Path, text: &str, environment: &BTreeMap<String, String>) -> Config {
     let read = locum_mcp::config::parse(&file.display().to_string(), text, environment);
     for warning in &read.warnings {
         print::note(&format!("warning: {warning}"));
     }
-    if !read.errors.is_empty() {
-        let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
-        return Err(Complaint::servers(&all.join("\n")));
-    }
-    Ok(read.servers)
+    read
 }
 
 /// The environment with names instead of values, so that a file can be read without its secrets.

@@ -2,12 +2,14 @@
 
 use std::io::{self, IsTerminal as _};
 
-use locum_kernel::State;
+use clap::ValueEnum as _;
+use locum_kernel::{Rule, State};
 use locum_runtime::line::{RunResult, Status};
 
 use crate::complaint::Complaint;
 use crate::denial;
-use crate::flags::Approvals;
+use crate::flags::{Approvals, Bounds};
+use crate::rule;
 use crate::text::{clean, quote};
 
 /// Somebody can be asked only where there is somebody.
@@ -20,6 +22,7 @@ pub(crate) fn verdict(
     result: &RunResult,
     session: &str,
     approvals: Approvals,
+    bounds: &Bounds,
 ) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
@@ -58,8 +61,22 @@ pub(crate) fn verdict(
             vec![resume]
         }
     };
+    let steps: Vec<String> = steps.into_iter().map(|step| carried(step, bounds)).collect();
     let next = steps.join("\ndo: ");
     Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
+}
+
+/// The next run with the rules and the mode of this one: they hold for one run.
+fn carried(step: String, bounds: &Bounds) -> String {
+    if !step.starts_with("locum run ") {
+        return step;
+    }
+    let mode = bounds.mode.filter(|_| !step.contains(" --mode "));
+    let mode =
+        mode.and_then(|mode| Some(format!(" --mode {}", mode.to_possible_value()?.get_name())));
+    let rule = |rule: Rule| format!(" --{} {}", rule.kind.word(), quote(&rule::called(&rule)));
+    let rules: String = bounds.rules().into_iter().map(rule).collect();
+    format!("{step}{}{rules}", mode.unwrap_or_default())
 }
 
 /// Those whom only a person can help, as one line.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locum_kernel::Definition;
 use locum_mcp::ServerSpec;
-use locum_runtime::clock::Clock;
+use locum_runtime::clock::{Clock, System};
 use locum_runtime::script::Script;
 use locum_runtime::tool::{Toolbox, Tools};
 use locum_tools::Place;
@@ -41,7 +41,7 @@ pub(crate) async fn equip(
     mut place: Place,
     clock: &Arc<dyn Clock>,
 ) -> Result<Equipped, Complaint> {
-    let person = person(flags);
+    let (person, began) = (person(flags), System.now());
     let Found { trust, shelves, specs, notes } = if named.is_some_and(tour::is_tour) {
         Found::default()
     } else {
@@ -50,13 +50,13 @@ pub(crate) async fn equip(
     let files = shelves.scan();
     place.readable = workshop::skill_folders(&files, &place.workspace);
     let own = workshop::serve(&place, specs).await;
-    let crew = Crew { own, brought: bring::brought(&place, &trust) };
+    let crew = Crew { own, brought: bring::brought(&place, &trust, settings) };
     let means = workshop::means(&place, &crew, notes);
     let chosen = model::choose(named, settings, means, clock).await?;
     let props = chosen.script.clone().or_else(rehearsal::props);
     let tools = workshop::furnish(&place, props.as_ref(), &crew, clock)?;
     let agreed = match trust {
-        Trust::Yes { by: By::Flag, .. } => Agreed::All,
+        Trust::Yes { by: By::Flag, .. } => Agreed::Before(began),
         Trust::Yes { by: By::Answer, .. } | Trust::No => Agreed::Kept(place.data.clone()),
     };
     let world = World {

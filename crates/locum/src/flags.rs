@@ -306,7 +306,7 @@ pub(crate) struct Demo {
 /// How far agents may go.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Bounds {
-    /// What is free and what asks [default: ask; with --resume: as before]
+    /// What is free and what asks, for this run [default: ask]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
     /// Allow calls without asking: `TOOL ["PATTERN"] [agent=NAME]`

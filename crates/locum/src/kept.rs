@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaint;
 use crate::print;
+use crate::rule;
 
 /// The rules kept for a folder, as they were read.
 #[derive(Debug, Default)]
@@ -116,13 +117,6 @@ impl Kept {
         self.rows.iter().filter(holds).map(|(rule, row)| (rule, row)).collect()
     }
 
-    /// Those that do not hold any more, and must not go on in a session that had them.
-    pub(crate) fn lifted(&self, tools: &[ToolSpec]) -> Vec<&Rule> {
-        let holds = self.in_force(Some(tools));
-        let is_over = |rule: &&Rule| !holds.iter().any(|(other, _)| other == rule);
-        self.rows.iter().map(|(rule, _)| rule).filter(is_over).collect()
-    }
-
     /// The file, if the rule is written there.
     pub(crate) fn place_of(&self, rule: &Rule) -> Option<String> {
         let is_here = self.rows.iter().any(|(other, row)| other == rule && !row.forgotten);
@@ -172,7 +166,7 @@ pub(crate) fn keep_one(data: &Path, workspace: &Path, key: &str, tools: &[ToolSp
 
 fn made_of(key: &str, grant: &Grant, tool: Option<&ToolSpec>) -> Vec<(Rule, Row)> {
     let row = |rule: &Rule| Row {
-        rule: written(rule),
+        rule: rule::written(rule),
         by: grant.by.to_string(),
         from: format!("{key} {}", grant.id),
         identity: tool.and_then(|tool| tool.identity.clone()),
@@ -180,14 +174,6 @@ fn made_of(key: &str, grant: &Grant, tool: Option<&ToolSpec>) -> Vec<(Rule, Row)
     };
     let said = |(rule, row): &(Rule, Row)| rules::parse(&row.rule).as_ref() == Ok(rule);
     grant.rules.iter().map(|rule| (rule.clone(), row(rule))).filter(said).collect()
-}
-
-/// A rule as it is read again: patterns stand there as they are.
-fn written(rule: &Rule) -> String {
-    let Rule { kind, tool, pattern, agent } = rule;
-    let pattern = pattern.as_ref().map(|it| format!(" \"{it}\"")).unwrap_or_default();
-    let agent = agent.as_ref().map(|it| format!(" agent={it}")).unwrap_or_default();
-    format!("{} {tool}{pattern}{agent}", kind.word())
 }
 
 fn add(data: &Path, workspace: &Path, new: &[(Rule, Row)]) {
@@ -258,7 +244,7 @@ mod tests {
         };
         let text = toml::to_string(&page).unwrap();
         let kept = parse("f.toml".into(), &text).unwrap();
-        let written: Vec<String> = kept.rows.iter().map(|(rule, _)| written(rule)).collect();
+        let written: Vec<String> = kept.rows.iter().map(|(rule, _)| rule::written(rule)).collect();
         assert_eq!(written, cases);
         assert!(kept.rows.iter().all(|(rule, row)| rules::parse(&row.rule).as_ref() == Ok(rule)));
     }

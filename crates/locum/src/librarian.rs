@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,18 +53,34 @@ pub(crate) struct World {
 /// Which servers that a project brings a person has agreed to.
 #[derive(Clone, Debug)]
 pub(crate) enum Agreed {
-    /// Whoever started the run trusts the folder with everything.
-    All,
+    /// Whoever started the run trusts the folder with everything that was there by then.
+    Before(Time),
     /// Those that are kept in this data folder.
     Kept(PathBuf),
 }
 
 impl Agreed {
-    fn has(&self, server: &Server) -> bool {
+    fn has(&self, server: &Server, file: &Path) -> bool {
         match self {
-            Agreed::All => true,
+            Agreed::Before(start) => changed(file).is_some_and(|at| at <= *start),
             Agreed::Kept(data) => approve::is_agreed(data, server),
         }
+    }
+}
+
+/// When anything about a file was last changed, which nobody can set back as they like.
+fn changed(file: &Path) -> Option<Time> {
+    let found = fs::metadata(file).ok()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let (seconds, nanos) = (found.ctime(), found.ctime_nsec());
+        u64::try_from(seconds.checked_mul(1_000)? + nanos / 1_000_000).ok().map(Time)
+    }
+    #[cfg(not(unix))]
+    {
+        let since = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_millis()).ok().map(Time)
     }
 }
 
@@ -308,7 +325,7 @@ impl Librarian {
         judged.instructions.push_str(&self.besides(files, definition));
         judged.stands_in = self.stands_in(files, &judged.name, &definition.origin);
         let asks = definition.servers.iter().filter(|it| it.needs_consent);
-        if asks.clone().any(|server| !self.world.agreed.has(server)) {
+        if asks.clone().any(|server| !self.world.agreed.has(server, &definition.origin.file)) {
             let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
             judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
         }

@@ -135,6 +135,11 @@ impl Preset {
     }
 }
 
+/// Where keys to models may be.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(|preset| preset.keys.iter().copied())
+}
+
 /// The name under which the table has a provider; any other name stays as it is.
 pub(crate) fn plain_name(name: &str) -> &str {
     ALSO.iter().find(|(also, _)| *also == name).map_or(name, |(_, name)| name)

@@ -22,6 +22,19 @@ fn rule(kind: RuleKind, text: &str) -> Result<Rule, String> {
     parse_as(kind, text).map_err(|error| error.to_string())
 }
 
+/// A rule as it is read again: patterns stand there as they are.
+pub(crate) fn written(rule: &Rule) -> String {
+    format!("{} {}", rule.kind.word(), called(rule))
+}
+
+/// The same without its kind, as flags have it.
+pub(crate) fn called(rule: &Rule) -> String {
+    let Rule { kind: _, tool, pattern, agent } = rule;
+    let pattern = pattern.as_ref().map(|it| format!(" \"{it}\"")).unwrap_or_default();
+    let agent = agent.as_ref().map(|it| format!(" agent={it}")).unwrap_or_default();
+    format!("{tool}{pattern}{agent}")
+}
+
 /// Tools that need no toolbox and that rules may name.
 const DELEGATION: [&str; 7] = [
     "use_agent",

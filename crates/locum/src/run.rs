@@ -73,7 +73,8 @@ fn conclude(flags: &Run, last: &Line) -> Result<Result<u8, Complaint>, Complaint
         };
         fs::write(file, text).map_err(failed)?;
     }
-    Ok(verdict(result, &last.session, flags.approvals.unwrap_or_else(approvals_here)))
+    let approvals = flags.approvals.unwrap_or_else(approvals_here);
+    Ok(verdict(result, &last.session, approvals, &flags.bounds))
 }
 
 /// A run may cost money: that its result can be written nowhere is better known before.

@@ -94,21 +94,19 @@ impl Setup<'_> {
         self.schema.clone().or_else(before)
     }
 
+    /// Not as it was before: nobody is let do more because somebody was, in another run.
     fn mode(&self) -> PolicyMode {
-        let before = self.before.map(Session::mode).unwrap_or_default();
-        self.bounds.mode.map_or(before, Into::into)
+        self.bounds.mode.map(Into::into).unwrap_or_default()
     }
 
-    /// A restart never lifts a rule, except one that a person took back: new ones come beside
-    /// those there were.
+    /// Those of this run: what the configuration says now, what is kept for the folder, what is
+    /// given. One that was given to an earlier run is over with it.
     fn rules(&self) -> Vec<Rule> {
         let tools = self.tools.specs();
-        let lifted = self.kept.lifted(&tools);
-        let mut rules = self.before.map(|before| before.rules().to_vec()).unwrap_or_default();
-        rules.retain(|rule| !lifted.contains(&rule));
         let kept = self.kept.in_force(Some(&tools));
         let kept = kept.into_iter().map(|(rule, _)| rule.clone());
         let own = built_in().chain(self.rules.iter().cloned());
+        let mut rules: Vec<Rule> = Vec::new();
         for rule in own.chain(kept).chain(self.bounds.rules()) {
             if !rules.contains(&rule) {
                 rules.push(rule);

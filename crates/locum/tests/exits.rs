@@ -158,7 +158,7 @@ fn after_a_denial_the_remedy_fits_the_cause() {
     let rules = "locum rules list -s s";
     let cases: &[(&str, &[&str], &str, &[&str])] = &[
         (ASKS, &[], "nobody is there to ask", &["GO_ON --approvals park"]),
-        (ASKS, &["--deny", "mend"], "denied by rule: deny mend", &[rules, "GO_ON"]),
+        (ASKS, &["--deny", "mend"], "denied by rule: deny mend", &[rules, "GO_ON --deny mend"]),
         (ASKS, &["--mode", "plan"], "plan mode: mend has effects", &["GO_ON --mode ask"]),
         (CEILING, &["--trust"], "beyond what looker (a1) may do", &["locum show a1 -s s", "GO_ON"]),
         (UNASKED, &["--trust"], "shy never asks", &["GO_ON --allow 'write \"a\"'"]),
@@ -167,7 +167,7 @@ fn after_a_denial_the_remedy_fits_the_cause() {
             ASKS,
             &["--deny", "mend", "--approvals", "park"],
             "denied by rule",
-            &[rules, "GO_ON --approvals park"],
+            &[rules, "GO_ON --approvals park --deny mend"],
         ),
     ];
     for (at, (script, flags, why, remedies)) in cases.iter().enumerate() {

@@ -290,6 +290,40 @@ agents:
     assert_eq!(outputs(&told), expected, "{}", told.stderr);
 }
 
+/// A recipe's server that takes its time holds nobody up, and is there when it comes; of one that
+/// never does, people hear too.
+#[test]
+fn servers_that_recipes_bring_are_not_waited_for() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new("mcp-brought-slow");
+    let rogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mcp/tests/rogue.py");
+    folder.write("rogue.py", &fs::read_to_string(rogue).unwrap());
+    fs::create_dir_all(folder.0.join(".goose/recipes")).unwrap();
+    let recipe = format!(
+        "title: slow\ndescription: d\nprompt: p\nextensions:\n\
+         - {{type: builtin, name: developer}}\n- type: stdio\n  name: rogue\n  \
+         cmd: {python}\n  args: [rogue.py, slow, \"8\"]\n- type: stdio\n  name: nobody\n  \
+         cmd: no-such-program\n  args: []\n"
+    );
+    folder.write(".goose/recipes/slow.yaml", &recipe);
+    let script = "
+agents:
+  main:
+    - calls: [{call_recipe: {recipe: slow, message: x}}]
+    - {say: 'got: {{last}}'}
+  slow:
+    - calls: [{rogue__echo: {words: early}}]
+    - calls: [{exec: {command: 'sleep 12'}}]
+    - calls: [{rogue__echo: {words: late}}]
+    - {say: '{{last}}'}
+";
+    let told = start(&folder, script, &[&ALONE[..], &["--trust"]].concat()).end();
+    let expected = ["Toolnotfound:rogue__echo", "", "late", "late"];
+    assert_eq!(outputs(&told), expected, "{}", told.stderr);
+    let missing = "note: The tools of the server nobody are missing: ";
+    assert!(told.stderr.contains(missing), "{}", told.stderr);
+}
+
 /// How long until the first tool was called, which is when the model has answered once.
 fn first_call(run: &mut Running, since: Instant) -> Duration {
     run.until_type("tool.started");

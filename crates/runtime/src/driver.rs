@@ -277,8 +277,9 @@ impl Driver {
                     let Ok(Ready { tools, .. }) = again.await else { return };
                     let beside = tools.iter().map(|tool| tool.name.clone()).collect();
                     // A session that was closed needs no tools.
-                    let _closed =
-                        handle.post(Input::Retooled { tools, gone: Vec::new(), beside }).await;
+                    let _closed = handle
+                        .post(Input::Retooled { tools, gone: Vec::new(), beside, to: Some(id) })
+                        .await;
                 });
             }
         }

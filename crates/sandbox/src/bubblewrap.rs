@@ -115,6 +115,19 @@ fn hide_file(path: &Path, words: &mut Words) {
     words.0.extend(["--ro-bind".into(), "/dev/null".into(), path.into()]);
 }
 
+/// Whether a command failed before it began, because something that was to be hidden was gone by
+/// then: a socket of a program that has just ended. Nothing was run, so it can be tried again.
+#[must_use]
+pub fn never_began(argv: &[OsString], said: &str) -> bool {
+    let said = said.trim_end();
+    let ours = said.starts_with("bwrap: Can't ") && !said.contains('\n');
+    let hidden = argv.windows(3).filter(|it| it[0] == "--ro-bind" && it[1] == "/dev/null");
+    ours && hidden.map(|it| Path::new(&it[2])).any(|path| {
+        let named = path.to_str().is_some_and(|path| said.contains(path));
+        named && fs::symlink_metadata(path).is_err()
+    })
+}
+
 /// Who may write nowhere still reads where the work is, if that is in a folder that is fresh.
 fn shown(walls: &Walls, words: &mut Words) {
     let Ok(root) = fs::canonicalize(&walls.workspace) else { return };
@@ -167,4 +180,31 @@ fn sockets(plan: &Plan) -> Vec<PathBuf> {
     found.dedup();
     found.truncate(SOCKETS_MAX);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_began_says_so_of_something_that_is_gone() {
+        let words = |path: &str| -> Vec<OsString> {
+            ["bwrap", "--ro-bind", "/dev/null", path, "--", "sh"].map(OsString::from).into()
+        };
+        let gone = "/no/such/door";
+        let failed = |path: &str| format!("bwrap: Can't mkdir parents for {path}: Read-only\n");
+        let cases = [
+            (words(gone), failed(gone), true),
+            (words(gone), format!("bwrap: Can't create file at {gone}: x"), true),
+            // Not ours, still there, not hidden, or more than that.
+            (words(gone), format!("sh: Can't mkdir parents for {gone}"), false),
+            (words("/etc/passwd"), failed("/etc/passwd"), false),
+            (words(gone), failed("/no/other/door"), false),
+            (words(gone), format!("{}and more", failed(gone)), false),
+            (words(gone), String::new(), false),
+        ];
+        for (argv, said, expected) in cases {
+            assert_eq!(never_began(&argv, &said), expected, "{said}");
+        }
+    }
 }

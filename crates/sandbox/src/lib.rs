@@ -39,6 +39,7 @@ mod mounts;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use bubblewrap::never_began;
 pub use enclose::enclose;
 pub use guards::{credentials, repository, worktree};
 pub use seatbelt::profile;

@@ -7,20 +7,25 @@ use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use locum_kernel::{AgentId, Errand, Kit, Output, Ready, Relay, ToolSpec};
+use locum_kernel::{AgentId, Errand, Input, Kit, Output, Ready, Relay, ToolSpec};
 use locum_mcp::ServerSpec;
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::schema::{Describe, Description};
 use locum_runtime::tool::Toolbox;
 use serde_json::Value;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::Place;
 use crate::servers::{Company, Servers, Whose};
 
-/// How long an agent waits for its servers: some fetch themselves first.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an agent waits for its servers before it begins. What comes later is there when it
+/// comes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a server may take to start: some fetch themselves first.
+const START: Duration = Duration::from_mins(1);
 /// Between a server's name and its tool's.
 const MARK: &str = "__";
 
@@ -31,6 +36,9 @@ pub trait Bring: Debug + Send + Sync {
 
     /// It is about to start.
     fn starts(&self, server: &Value);
+
+    /// Its tools are missing; why, for people.
+    fn fails(&self, why: &str);
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +53,8 @@ struct Inner {
     table: Mutex<Table>,
     /// Counts those that came up.
     came: watch::Sender<u64>,
+    /// Those that are being started, whoever still waits for them.
+    starting: Mutex<JoinSet<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -64,8 +74,9 @@ struct One {
 impl Brought {
     #[must_use]
     pub fn new(place: &Place, bring: Box<dyn Bring>) -> Brought {
-        let (table, came) = (Mutex::default(), watch::Sender::new(0));
-        Brought { inner: Arc::new(Inner { place: place.clone(), bring, table, came }) }
+        let (table, starting) = (Mutex::default(), Mutex::default());
+        let (place, came) = (place.clone(), watch::Sender::new(0));
+        Brought { inner: Arc::new(Inner { place, bring, table, came, starting }) }
     }
 
     /// From now on somebody is there for those that run and those that will.
@@ -91,7 +102,7 @@ impl Brought {
                 came.changed().await.ok()?;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
+        timeout(START, wait).await.ok().flatten()
     }
 }
 
@@ -125,16 +136,27 @@ impl Toolbox for Brought {
         }
     }
 
-    fn prepare(&self, _agent: AgentId, kit: Kit) -> Task<Result<Ready, String>> {
+    /// All at once. One that is not there in time is told, and its tools come when it does.
+    fn prepare(&self, agent: AgentId, kit: Kit) -> Task<Result<Ready, String>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
+            let until = Instant::now() + PATIENCE;
+            let start = |server| (name_of(server), Inner::begin(&inner, agent, server.clone()));
+            let begun: Vec<(String, Start)> = kit.servers.iter().map(start).collect();
             let mut ready = Ready::default();
             let mut told = String::new();
-            for server in &kit.servers {
-                match inner.start(server).await {
-                    Ok(servers) => ready.tools.extend(servers.specs()),
-                    Err(why) => {
+            for (name, start) in begun {
+                match timeout_at(until, start).await {
+                    Ok(Ok(Ok(tools))) => ready.tools.extend(tools),
+                    Ok(Ok(Err(why))) => {
                         let _ = writeln!(told, "{why}");
+                    }
+                    Ok(Err(_)) | Err(_) => {
+                        let _ = writeln!(
+                            told,
+                            "The tools of the server {name} are not there yet: it takes long to \
+                             start. They appear when it has."
+                        );
                     }
                 }
             }
@@ -142,6 +164,13 @@ impl Toolbox for Brought {
             Ok(ready)
         })
     }
+}
+
+/// What became of a start: tools, or why there are none.
+type Start = oneshot::Receiver<Result<Vec<ToolSpec>, String>>;
+
+fn name_of(server: &Value) -> String {
+    server.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 impl Describe for Brought {
@@ -163,9 +192,33 @@ impl Inner {
         self.table().all.get(server)?.servers.get().cloned()
     }
 
+    /// Whoever waits hears what came of it; else whoever it was for gets its tools when they come.
+    fn begin(this: &Arc<Inner>, agent: AgentId, server: Value) -> Start {
+        let (tell, told) = oneshot::channel();
+        let inner = Arc::downgrade(this);
+        let mut starting = this.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        while starting.try_join_next().is_some() {}
+        starting.spawn(async move {
+            let Some(inner) = inner.upgrade() else { return };
+            let started = inner.start(&server).await.map(|servers| servers.specs());
+            if let Err(why) = &started {
+                inner.bring.fails(why);
+            }
+            let Err(Ok(tools)) = tell.send(started) else { return };
+            let company = inner.table().company.clone();
+            if let Some(company) = company {
+                let (gone, beside, to) = (Vec::new(), Vec::new(), Some(agent));
+                // A session that was closed needs no tools.
+                let _closed =
+                    company.session.post(Input::Retooled { tools, gone, beside, to }).await;
+            }
+        });
+        told
+    }
+
     /// One server as it runs, or why it does not.
     async fn start(&self, server: &Value) -> Result<Servers, String> {
-        let name = server.get("name").and_then(Value::as_str).unwrap_or_default();
+        let name = name_of(server);
         let missing = |why: &str| format!("The tools of the server {name} are missing: {why}.");
         let mut spec = self.bring.spec(server).map_err(|why| missing(&why))?;
         let digest = spec.digest();
@@ -174,7 +227,7 @@ impl Inner {
         let begin = async {
             self.bring.starts(server);
             let (servers, trouble) =
-                Servers::probe_for(vec![spec], &self.place, PATIENCE, Whose::Brought).await;
+                Servers::probe_for(vec![spec], &self.place, START, Whose::Brought).await;
             match trouble.first() {
                 None => Ok(servers),
                 Some(trouble) => Err(missing(&trouble.why)),

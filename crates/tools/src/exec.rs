@@ -27,6 +27,8 @@ const TIMEOUT: Duration = Duration::from_mins(30);
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 /// More than ending one that is too late can take.
 const LATE: Duration = Duration::from_mins(1);
+/// How often walls are built again because something they were to hide was gone by then.
+const TRIES: u32 = 5;
 /// A terminal as wide as most.
 const ROWS: u16 = 40;
 const COLS: u16 = 120;
@@ -175,23 +177,44 @@ impl Toolbox for Exec {
 
 impl Room {
     async fn exec(self: Arc<Self>, errand: Errand, live: Live) -> Output {
-        let room = Arc::clone(&self);
-        let prepared = tokio::task::spawn_blocking(move || {
-            let prepared = room.prepare(&errand);
-            (errand, prepared)
-        });
-        let (errand, prepared) = match prepared.await {
-            Ok((errand, Ok(prepared))) => (errand, prepared),
-            Ok((_, Err(why))) => return Output::error(why),
-            Err(error) => return Output::error(format!("exec failed: {error}")),
-        };
-        let Prepared { command, hold, watched } = prepared;
-        let call = errand.call;
+        let mut next = errand;
+        let mut tries = 0;
+        loop {
+            let room = Arc::clone(&self);
+            let prepared = tokio::task::spawn_blocking(move || {
+                let prepared = room.prepare(&next);
+                (next, prepared)
+            });
+            let (errand, prepared) = match prepared.await {
+                Ok((errand, Ok(prepared))) => (errand, prepared),
+                Ok((_, Err(why))) => return Output::error(why),
+                Err(error) => return Output::error(format!("exec failed: {error}")),
+            };
+            let Prepared { command, hold, watched } = prepared;
+            let (call, words) = (errand.call, command.argv.clone());
+            let told = |it: &Progress| live.output(call, it.bytes, &it.tail);
+            let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
+            self.let_go();
+            let errand = self.look_after(errand, watched).await;
+            let never_began = match &ran {
+                Ok(Ran::Ended(it)) => locum_sandbox::never_began(&words, &it.output.head),
+                Ok(Ran::Backgrounded { .. }) | Err(_) => false,
+            };
+            if !never_began || tries == TRIES {
+                return self.came_to(&errand, ran, hold);
+            }
+            tries += 1;
+            next = errand;
+        }
+    }
+
+    fn came_to(
+        &self,
+        errand: &Errand,
+        ran: Result<Ran, locum_process::Error>,
+        hold: Hold,
+    ) -> Output {
         let typed = text(&errand.arguments, "command").unwrap_or_default().to_owned();
-        let told = |it: &Progress| live.output(call, it.bytes, &it.tail);
-        let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
-        self.let_go();
-        let errand = self.look_after(errand, watched).await;
         match ran {
             Ok(Ran::Ended(report)) => {
                 drop(hold);

@@ -101,7 +101,14 @@ impl Step<'_> {
     }
 
     /// What was approved under other words is asked again under the new ones.
-    pub(super) fn retooled(&mut self, tools: Vec<ToolSpec>, gone: Vec<String>, beside: &[String]) {
+    pub(super) fn retooled(
+        &mut self,
+        tools: Vec<ToolSpec>,
+        gone: Vec<String>,
+        beside: &[String],
+        to: Option<AgentId>,
+    ) {
+        let brought: Vec<ToolSpec> = tools.iter().filter(|tool| tool.brought).cloned().collect();
         let known = &self.session.world.tools;
         let is_new = |tool: &ToolSpec| {
             known.get(&tool.name) != Some(tool) && (!tool.brought || self.is_free(tool))
@@ -116,25 +123,34 @@ impl Step<'_> {
         let gone: Vec<Change> = gone.map(Change::ToolGone).collect();
         let known = tools.iter().cloned().map(Change::Tool);
         let changes: Vec<Change> = known.chain(gone).collect();
-        if changes.is_empty() {
-            return;
+        let is_new = !changes.is_empty();
+        if is_new {
+            self.emit(Event::Configured { changes });
         }
-        self.emit(Event::Configured { changes });
-        self.share(&tools, beside);
-        self.approve_again(&disguises);
-        self.ask_again();
+        self.share(&brought, beside, to);
+        if is_new {
+            self.approve_again(&disguises);
+            self.ask_again();
+        }
     }
 
     /// Whoever has one tool of a server that was brought gets what it has besides. In the order
     /// of birth: nobody gets what whoever is above it may not hand on.
-    fn share(&mut self, tools: &[ToolSpec], beside: &[String]) {
-        let brought: Vec<&ToolSpec> = tools.iter().filter(|tool| tool.brought).collect();
+    fn share(&mut self, brought: &[ToolSpec], beside: &[String], to: Option<AgentId>) {
+        if brought.is_empty() {
+            return;
+        }
         for id in self.session.live_subtree(AgentId::MAIN) {
             let has = &self.session[id].brought;
-            if !beside.iter().any(|name| has.contains(name)) {
+            let is_for = to.is_some_and(|to| self.session.is_within(id, to));
+            if !is_for && !beside.iter().any(|name| has.contains(name)) {
                 continue;
             }
-            let fit = |tool: &&&ToolSpec| !has.contains(&tool.name) && self.may_have(id, tool);
+            let known = |name: &str| self.session.world.tools.get(name);
+            let fit = |tool: &&ToolSpec| {
+                let is_ours = known(&tool.name).is_some_and(|known| known.brought);
+                is_ours && !has.contains(&tool.name) && self.may_have(id, tool)
+            };
             let tools: Vec<String> =
                 brought.iter().filter(fit).map(|tool| tool.name.clone()).collect();
             if !tools.is_empty() {

@@ -189,7 +189,7 @@ impl World {
             Act::Retool(number) => {
                 let identity = Some(number.to_string());
                 let tools = vec![ToolSpec { identity, ..tool("exec", Class::Exec) }];
-                Some(Input::Retooled { tools, gone: Vec::new(), beside: Vec::new() })
+                Some(Input::Retooled { tools, gone: Vec::new(), beside: Vec::new(), to: None })
             }
             _ => None,
         };

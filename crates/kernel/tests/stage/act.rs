@@ -214,20 +214,25 @@ impl Stage {
     }
 
     /// `exec "says this"`, `gone exec`: what a tool says of itself, or that it is gone.
-    /// `s__b "says this" beside s__a` is of a server that was brought.
+    /// `s__b "says this" beside s__a` is of a server that was brought, `… to gh` of one that took
+    /// its time.
     fn retool(&mut self, rest: &str) -> Result<Outcome, String> {
         let (name, rest) = word(rest);
         if name == "gone" {
             let (tools, gone, beside) = (Vec::new(), vec![rest.to_owned()], Vec::new());
-            return Ok(self.input(Input::Retooled { tools, gone, beside }));
+            return Ok(self.input(Input::Retooled { tools, gone, beside, to: None }));
         }
+        let (rest, to) = match rest.split_once(" to ") {
+            Some((rest, to)) => (rest, Some(self.agent(to)?)),
+            None => (rest, None),
+        };
         let (rest, beside) = rest.split_once(" beside ").unwrap_or((rest, ""));
         let beside: Vec<String> = beside.split_whitespace().map(str::to_owned).collect();
         let known = self.session.tool(name).cloned();
         let tool = known.unwrap_or_else(|| ToolSpec::new(name, Class::Exec, None));
-        let brought = tool.brought || !beside.is_empty();
+        let brought = tool.brought || !beside.is_empty() || to.is_some();
         let tools = vec![ToolSpec { identity: Some(text(rest)?), brought, ..tool }];
-        Ok(self.input(Input::Retooled { tools, gone: Vec::new(), beside }))
+        Ok(self.input(Input::Retooled { tools, gone: Vec::new(), beside, to }))
     }
 
     fn queue_act(&mut self, verb: &str, rest: &str) -> Result<Outcome, String> {

@@ -107,6 +107,6 @@ pub(super) async fn changed(inner: &Inner, handle: &Handle, server: Option<&str>
     let (tools, gone) = inner.renew();
     if !tools.is_empty() || !gone.is_empty() {
         // A session that was closed needs no tools.
-        let _closed = handle.post(Input::Retooled { tools, gone, beside }).await;
+        let _closed = handle.post(Input::Retooled { tools, gone, beside, to: None }).await;
     }
 }
