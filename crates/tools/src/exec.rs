@@ -28,7 +28,7 @@ const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 /// More than ending one that is too late can take.
 const LATE: Duration = Duration::from_mins(1);
 /// How often walls are built again because something they were to hide was gone by then.
-const TRIES: u32 = 5;
+const TRIES: u32 = 20;
 /// A terminal as wide as most.
 const ROWS: u16 = 40;
 const COLS: u16 = 120;
