@@ -97,16 +97,42 @@ pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<Str
     None
 }
 
+/// The SDK names its own types in some errors, which says nothing to anybody else.
+fn without_types(text: &str) -> String {
+    match text.split_once("Transport [").zip(text.rsplit_once("] error: ")) {
+        Some((_, (_, cause))) => cause.to_owned(),
+        None => text.to_owned(),
+    }
+}
+
 /// An error with its causes: the innermost usually is the one a person can act on.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = clip(&error.to_string(), 300);
+    let mut text = clip(&without_types(&error.to_string()), 300);
     let mut next = error.source();
     while let Some(cause) = next {
-        let cause_text = clip(&cause.to_string(), 300);
+        let cause_text = clip(&without_types(&cause.to_string()), 300);
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
         next = cause.source();
     }
     clip(&text, 600)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_types;
+
+    #[test]
+    fn types_are_left_out() {
+        let cases = [
+            ("Send message error Transport [a::Gate<b::C<D>>] error: refused", "refused"),
+            ("Transport [x] error: Transport [y] error: gone", "gone"),
+            ("plain", "plain"),
+            ("a] error: b", "a] error: b"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(without_types(text), expected, "{text}");
+        }
+    }
 }

@@ -104,7 +104,10 @@ impl Step<'_> {
         if self.session.world.audience == Audience::Present {
             self.offer_to_continue(id);
         } else if id == AgentId::MAIN {
-            let text = format!("Stopped: {why}.");
+            let mut replies = self.session[id].transcript.iter().rev();
+            let flaw = replies.find_map(|line| line.reply()).and_then(|it| it.flaw.clone());
+            let flaw = flaw.map(|flaw| format!(" What it handed in was not accepted: {flaw}"));
+            let text = format!("Stopped: {why}.{}", flaw.unwrap_or_default());
             self.speak(id, &text);
         }
         self.tell_parent_of(id, format!("paused: {why}"));
