@@ -36,6 +36,9 @@ pub enum Error {
     Write { path: PathBuf, session: String, source: Arc<rusqlite::Error> },
     #[error("the disk is full: session {session} was not written to {}", path.display())]
     Full { path: PathBuf, session: String },
+    /// Before any session was looked at.
+    #[error("the disk is full: {} cannot be opened", path.display())]
+    NoRoom { path: PathBuf },
     /// Another process took the journal over; whatever this one still wants to say is too late.
     #[error("{} was taken over by writer {found}; {mine} cannot write {session}", path.display())]
     Fenced { path: PathBuf, session: String, mine: i64, found: i64 },

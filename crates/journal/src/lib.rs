@@ -20,7 +20,7 @@ use locum_kernel::{Entry, Seq};
 pub use error::Error;
 pub use lock::Holder;
 pub use memory::Memory;
-pub use sqlite::{Kept, Onlooker, Sqlite};
+pub use sqlite::{Kept, Loss, Onlooker, Sound, Sqlite};
 pub use ticket::{Done, Ticket};
 
 /// What was kept, for whoever only wants to read it.

@@ -17,7 +17,7 @@
 //! - **Nothing is made anew in place of something lost.**
 //!
 //! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `reserve`, `keep`,
-//! and `look` for those who only read.
+//! `look` for those who only read, and `sound` for what they can read of what is damaged.
 
 mod catalogue;
 mod fence;
@@ -26,6 +26,7 @@ mod keep;
 mod look;
 mod read;
 mod reserve;
+mod sound;
 mod tables;
 mod writer;
 
@@ -50,6 +51,7 @@ use job::{Job, Work};
 use keep::{beside, keep};
 pub use look::Onlooker;
 pub use reserve::Kept;
+pub use sound::{Loss, Sound};
 use tables::{Access, Trouble, VERSION};
 use writer::Writer;
 
@@ -379,9 +381,7 @@ fn open_to_write(path: &Path, lock: &Lock, over: bool) -> Result<(Connection, Fe
 /// The file as a whole cannot be used. If that is because of what is in it, a copy is kept.
 fn broken(path: &Path, trouble: Trouble) -> Error {
     match trouble {
-        Trouble::Sql(error) if tables::is_full(&error) => {
-            Error::Full { path: path.to_owned(), session: "(any)".into() }
-        }
+        Trouble::Sql(error) if tables::is_full(&error) => Error::NoRoom { path: path.to_owned() },
         Trouble::Sql(error) => Error::Open { path: path.to_owned(), source: Arc::new(error) },
         Trouble::Damage(why) => match keep(path) {
             Ok(kept) => Error::Corrupt { path: path.to_owned(), kept, why },

@@ -205,7 +205,7 @@ fn damage_is_seen_where_it_is_and_nothing_is_changed() {
     for session in ["a", "b", "c"] {
         fill(&journal, session, 20);
     }
-    let whole = journal.load("a").unwrap();
+    let (whole, once) = (journal.load("a").unwrap(), journal.load("b").unwrap());
     drop(journal);
     let mut bytes = fs::read(folder.journal()).unwrap();
     let needle = b"b says 7 ";
@@ -219,6 +219,16 @@ fn damage_is_seen_where_it_is_and_nothing_is_changed() {
     assert_eq!(onlooker.load("a").unwrap(), whole);
     // Twice the same: nobody could write down that it is damaged.
     assert!(matches!(onlooker.load("b"), Err(Error::Damaged { .. })));
+    // What lies before the damage can be read all the same, and what does not is counted.
+    let sound = || onlooker.sound().load("b").unwrap();
+    let count = sound().len();
+    assert!((1..19).contains(&count) && sound() == once[..count], "{count}");
+    let loss = onlooker.loss("b").unwrap().unwrap();
+    assert_eq!(loss.last.0 + 1, once[count].seq.0);
+    assert_eq!(loss.entries, Some(20 - u64::try_from(count).unwrap()));
+    assert_eq!(onlooker.sound().load("a").unwrap(), whole);
+    assert_eq!(onlooker.loss("a").unwrap(), None);
+    assert_eq!(onlooker.written().unwrap().len(), 3, "it has its place among the others");
     assert_eq!(fs::read(folder.journal()).unwrap(), bytes);
 
     // A writer that has read it writes it down, and then the list says so.
@@ -250,6 +260,8 @@ fn a_lost_end_a_lost_file_and_a_newer_one_are_seen() {
     assert_eq!(listed.iter().filter(|one| one.damaged.is_some()).count(), 2, "{listed:?}");
     assert!(matches!(onlooker.load("a"), Err(Error::Damaged { .. })));
     assert!(matches!(onlooker.load("b"), Err(Error::Damaged { .. })));
+    let loss = onlooker.loss("a").unwrap().unwrap();
+    assert_eq!((loss.last, loss.entries, loss.reached), (Seq(10), Some(0), Seq(12)));
     drop(onlooker);
 
     let mut newer = late.clone();

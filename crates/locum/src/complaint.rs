@@ -11,6 +11,7 @@ use locum_runtime::{driver, script};
 use crate::address;
 use crate::screen::{Ink, details, err, ours};
 use crate::text::quote;
+use crate::{damage, data};
 
 /// The exit codes of the command line, by what they mean.
 pub(crate) const USAGE: u8 = 2;
@@ -295,20 +296,25 @@ impl Complaint {
                 "The data folder was written by another version of locum.".to_owned(),
                 "locum version, then install a newer one".to_owned(),
             ),
-            Failed::Damaged { session, .. } => (
+            Failed::Damaged { path, session, .. } => (
                 "E113",
                 format!("Session {session} is damaged; nothing of it was changed."),
-                set_aside(session),
+                damage::ways(path, session),
             ),
             Failed::Corrupt { .. } | Failed::Broken { .. } | Failed::Lost { .. } => (
                 "E113",
                 "The journal is damaged; nothing was changed or made anew.".to_owned(),
                 "put a backup in its place, or run with --data DIR".to_owned(),
             ),
-            Failed::Full { session, .. } => (
+            Failed::Full { path, session } => (
                 "E114",
                 "The disk is full; everything accepted before is safe.".to_owned(),
-                room_then(session),
+                if data::has(path, session) { room_then(session) } else { ROOM.to_owned() },
+            ),
+            Failed::NoRoom { .. } => (
+                "E114",
+                "The disk is full; everything accepted before is safe.".to_owned(),
+                ROOM.to_owned(),
             ),
             Failed::Open { .. }
             | Failed::File { .. }
@@ -323,6 +329,21 @@ impl Complaint {
             ),
         };
         Complaint { code, what, cause: chain(error), next, exit: DATA }
+    }
+
+    /// Nothing was begun, because nothing could be written down of it when the disk is full.
+    pub(crate) fn no_room(folder: &Path, bytes: u64) -> Complaint {
+        Complaint {
+            code: "E114",
+            what: "The disk is full; nothing was begun.".into(),
+            cause: format!(
+                "A run keeps {} MB back to end in order; {} has too little for that.",
+                data::RESERVE_BYTES >> 20,
+                folder.display()
+            ),
+            next: format!("make room ({} MB), then the same command", bytes.div_ceil(1 << 20)),
+            exit: DATA,
+        }
     }
 
     /// The session said no.
@@ -490,11 +511,10 @@ pub(crate) fn set_aside(session: &str) -> String {
     format!("locum sessions set-aside {}", quote(session))
 }
 
-/// A disk that was full even for opening the journal was full for no session more than another.
+/// For whatever was not begun.
+const ROOM: &str = "make room, then the same command";
+
 fn room_then(session: &str) -> String {
-    if session.starts_with('(') {
-        return "make room, then run again".into();
-    }
     format!("make room, then locum run --resume {}", quote(session))
 }
 

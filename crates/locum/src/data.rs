@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use locum_journal::{Journal, Sqlite};
+use locum_journal::{Error as Failed, Journal, Kept, Records as _, Sqlite};
 use locum_runtime::clock::{Clock as _, System};
 
 use crate::complaint::{Complaint, chain};
@@ -55,17 +55,46 @@ pub(crate) fn open(folder: &Path) -> Result<impl Journal + use<>, Complaint> {
 }
 
 /// The same for whoever begins things: when the disk is full, there is room to say how they ended.
+/// Where that room cannot be kept back nothing is begun: it would take the last there is.
 pub(crate) fn open_to_run(folder: &Path) -> Result<impl Journal + use<>, Complaint> {
-    let journal = sqlite(folder)?;
-    if let Err(error) = journal.keep_reserve(RESERVE_BYTES) {
-        note(&format!("note: {}", chain(&error)));
+    let journal = match Sqlite::open(&journal_file(folder)) {
+        Err(Failed::NoRoom { .. }) => return Err(Complaint::no_room(folder, missing(folder))),
+        opened => noticed(opened)?,
+    };
+    match journal.keep_reserve(RESERVE_BYTES) {
+        Ok(Kept::Room | Kept::Nothing) => {}
+        Ok(Kept::Missing { bytes }) => return Err(Complaint::no_room(folder, bytes)),
+        Err(error) => note(&format!("note: {}", chain(&error))),
     }
     Ok(mortal(journal))
 }
 
+/// How much must be freed before something is begun here; where that cannot be said, a little.
+fn missing(folder: &Path) -> u64 {
+    const LITTLE: u64 = 1 << 20;
+    match Kept::expected(&journal_file(folder), RESERVE_BYTES) {
+        Ok(Kept::Missing { bytes }) => bytes,
+        Ok(Kept::Room | Kept::Nothing) | Err(_) => LITTLE,
+    }
+}
+
+/// The same for whoever wants to make room, for which a full disk has some.
+pub(crate) fn open_to_make_room(folder: &Path) -> Result<Sqlite, Complaint> {
+    noticed(Sqlite::open_to_make_room(&journal_file(folder)))
+}
+
+/// Whether there is such a session, as far as that can be seen.
+pub(crate) fn has(journal: &Path, session: &str) -> bool {
+    let listed = Sqlite::look(journal).and_then(|records| records.sessions());
+    listed.is_ok_and(|listed| listed.iter().any(|one| one.session == session))
+}
+
 /// The same for what only this store can do.
 pub(crate) fn sqlite(folder: &Path) -> Result<Sqlite, Complaint> {
-    let journal = Sqlite::open(&journal_file(folder));
+    noticed(Sqlite::open(&journal_file(folder)))
+}
+
+fn noticed(journal: Result<Sqlite, Failed>) -> Result<Sqlite, Complaint> {
     let journal = journal.map_err(|error| Complaint::journal(&error))?;
     for notice in journal.notices() {
         note(&format!("note: {notice}"));

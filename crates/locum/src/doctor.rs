@@ -301,18 +301,23 @@ fn of_data(flag: Option<&Path>) -> Vec<Check> {
         Ok(folder) => folder,
         Err(wrong) => return vec![complaint("data", wrong)],
     };
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
     let shown = folder.display();
-    if !folder.exists() {
-        return vec![ok("data", format!("{shown} is not there yet; the first run makes it"))];
-    }
-    let mut checks = Vec::new();
-    let trial = folder.join(format!(".doctor-{}", std::process::id()));
-    match fs::write(&trial, b"").and_then(|()| fs::remove_file(&trial)) {
-        Ok(()) => checks.push(ok("data", format!("{shown} can be written"))),
-        Err(error) => {
-            let next = format!("ls -ld {shown}, or use another with --data DIR");
-            checks.push(fail("data", format!("{shown} cannot be written: {error}"), next));
+    // Where it would be made, if it is not there.
+    let nearest = folder.ancestors().find(|it| it.exists()).unwrap_or(&folder);
+    let mut checks = match try_to_write(nearest) {
+        Ok(()) if nearest == folder => vec![ok("data", format!("{shown} can be written"))],
+        Ok(()) => vec![ok("data", format!("{shown} is not there yet; the first run makes it"))],
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            vec![fail("data", format!("{shown}: the disk is full"), "make room")]
         }
+        Err(error) => {
+            let next = format!("ls -ld {}, or use another with --data DIR", nearest.display());
+            vec![fail("data", format!("{shown} cannot be written: {error}"), next)]
+        }
+    };
+    if nearest != folder {
+        return checks;
     }
     checks.extend(of_leftovers(&folder));
     let file = data::journal_file(&folder);
@@ -336,13 +341,29 @@ fn of_data(flag: Option<&Path>) -> Vec<Check> {
     checks
 }
 
+/// An empty file would be no proof: a full disk has room for its name.
+fn try_to_write(folder: &Path) -> io::Result<()> {
+    let trial = folder.join(format!(".doctor-{}", std::process::id()));
+    let written = fs::write(&trial, [0; 4_096]);
+    let removed = match fs::remove_file(&trial) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    written.and(removed)
+}
+
 /// What a run has when the disk is full, to end in order.
 fn of_room(journal: &Sqlite) -> Option<Check> {
     match journal.keep_reserve(data::RESERVE_BYTES) {
         Ok(Kept::Room) => None,
         Ok(Kept::Nothing) => {
-            let words = "nearly full: there is no room to keep back for when it is";
-            Some(warn("disk", words, "make room"))
+            let words = "small: there is no room to keep back for when it is full";
+            Some(warn("disk", words, "make room, or use another with --data DIR"))
+        }
+        Ok(Kept::Missing { bytes }) => {
+            let words = "nearly full: nothing is begun without room to keep back for when it is";
+            let next = format!("make room ({} MB)", bytes.div_ceil(1 << 20));
+            Some(fail("disk", words, next))
         }
         Err(error) => Some(complaint("disk", Complaint::journal(&error))),
     }

@@ -22,15 +22,18 @@ mod show;
 mod timeline;
 mod transcript;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use locum_journal::{Onlooker, Records as _, Sqlite};
+use locum_journal::{Error as Failed, Onlooker, Records, Sqlite};
 use locum_kernel::{Entry, Event, Row, Seq, Session, State, View, fold, view};
 use locum_runtime::clock::{Clock as _, System, rfc3339};
 use locum_runtime::driver;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
+use crate::damage;
 use crate::extract;
 use crate::flags::Look;
 use crate::text;
@@ -59,6 +62,8 @@ pub(crate) fn obey(look: &Look, data: Option<&Path>) -> Result<u8, Complaint> {
 pub(crate) struct Sight {
     records: Onlooker,
     folder: PathBuf,
+    /// Damaged sessions of which it was told what is missing.
+    cut: RefCell<BTreeSet<String>>,
 }
 
 /// Whether somebody drives a session on.
@@ -97,7 +102,7 @@ impl Sight {
         let folder = data::place(data)?;
         let records = Sqlite::look(&data::journal_file(&folder));
         let records = records.map_err(|error| Complaint::journal(&error))?;
-        Ok(Sight { records, folder })
+        Ok(Sight { records, folder, cut: RefCell::default() })
     }
 
     /// A session as it is now or, if nobody is at work in the data folder, as it was left: a tool
@@ -127,14 +132,13 @@ impl Sight {
         Ok(all)
     }
 
-    /// The keys of sessions that can be read: one, if it is named, or all, the newest first.
+    /// The keys of sessions: one, if it is named, or all, the newest first.
     fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Complaint> {
         if let Some(key) = named {
             self.session(key)?;
             return Ok(vec![key.to_owned()]);
         }
-        let whole = self.all()?.into_iter().filter(|seen| seen.session.is_ok());
-        Ok(whole.map(|seen| seen.key).collect())
+        Ok(self.all()?.into_iter().map(|seen| seen.key).collect())
     }
 
     /// Where everything is kept.
@@ -144,30 +148,61 @@ impl Sight {
 
     /// The session of this name, or the one written to last.
     pub(crate) fn find(&self, named: Option<&str>) -> Result<(String, Session), Complaint> {
-        if let Some(key) = named {
-            return Ok((key.to_owned(), self.session(key)?));
-        }
+        let key = named.map_or_else(|| self.newest(), |key| Ok(key.to_owned()))?;
+        let session = self.session(&key)?;
+        Ok((key, session))
+    }
+
+    /// The one written to last, whole or not: nobody is led to another without a word. What was
+    /// set aside is meant only if there is nothing else.
+    pub(crate) fn newest(&self) -> Result<String, Complaint> {
         let mut written = self.records.written().map_err(|error| Complaint::journal(&error))?;
-        written.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
-        for (key, _) in written.into_iter().filter(|(key, _)| !extract::is_extract(key)) {
-            if let Ok(session) = damage_apart(driver::look(&self.records, &key))? {
-                return Ok((key, session));
-            }
-        }
-        Err(Complaint::no_session_yet())
+        written.retain(|(key, _)| !extract::is_extract(key));
+        written.sort_by_key(|(key, at)| (sessions::is_aside(key), std::cmp::Reverse(*at)));
+        let newest = written.into_iter().next().map(|(key, _)| key);
+        newest.ok_or_else(Complaint::no_session_yet)
     }
 
     fn session(&self, key: &str) -> Result<Session, Complaint> {
-        let session = driver::look(&self.records, key);
-        let session = session.map_err(|error| Complaint::driver(&error))?;
+        let session = self.as_far(key, |records| driver::look(records, key))?;
         if session.seq() > Seq(0) {
             return Ok(session);
         }
         Err(self.unknown(key)?)
     }
 
+    /// What is made of a session's entries; of a damaged one's, of those before the damage, and
+    /// then it is told, once, what is missing.
+    fn as_far<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&dyn Records) -> Result<T, driver::Error>,
+    ) -> Result<T, Complaint> {
+        let failed = |error| Complaint::driver(&error);
+        let error = match read(&self.records) {
+            Err(error @ driver::Error::Journal(Failed::Damaged { .. })) => error,
+            other => return other.map_err(failed),
+        };
+        let loss = self.records.loss(key).map_err(|error| Complaint::journal(&error))?;
+        let Some(loss) = loss.filter(|loss| loss.last > Seq(0)) else { return Err(failed(error)) };
+        if self.cut.borrow_mut().insert(key.to_owned()) {
+            print::note(&damage::told(key, &loss));
+        }
+        read(&self.records.sound()).map_err(failed)
+    }
+
+    /// It was found damaged: nothing more will come of it.
+    fn is_cut(&self, key: &str) -> bool {
+        self.cut.borrow().contains(key)
+    }
+
     fn unknown(&self, key: &str) -> Result<Complaint, Complaint> {
         let listed = self.records.sessions().map_err(|error| Complaint::journal(&error))?;
+        let own = listed.iter().find(|one| one.session == key);
+        if let Some(why) = own.and_then(|one| one.damaged.clone()) {
+            let (path, session) = (data::journal_file(&self.folder), key.to_owned());
+            return Ok(Complaint::journal(&Failed::Damaged { path, session, why }));
+        }
         let names: Vec<String> = listed.into_iter().map(|one| one.session).collect();
         Ok(address::no_session(key, &names))
     }
@@ -191,7 +226,7 @@ impl Sight {
         key: &str,
         mut show: impl FnMut(&Session, &Entry),
     ) -> Result<Session, Complaint> {
-        let entries = self.records.load(key).map_err(|error| Complaint::journal(&error))?;
+        let entries = self.as_far(key, |records| Ok(records.load(key)?))?;
         let mut session = Session::new();
         for entry in &entries {
             fold(&mut session, entry).map_err(|why| {
@@ -222,7 +257,6 @@ fn is_under_way(state: State) -> bool {
 
 /// A session that is damaged, or newer than this program, is no reason not to show the others.
 fn damage_apart<T>(result: Result<T, driver::Error>) -> Result<Result<T, String>, Complaint> {
-    use locum_journal::Error as Failed;
     match result {
         Ok(it) => Ok(Ok(it)),
         Err(driver::Error::Journal(Failed::Damaged { why, .. })) => Ok(Err(why)),

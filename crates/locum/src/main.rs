@@ -16,6 +16,7 @@ mod check;
 mod complaint;
 mod config;
 mod configured;
+mod damage;
 mod data;
 mod decode;
 mod definitions;

@@ -396,7 +396,7 @@ fn workspace(flags: &Run, before: &str) -> Result<PathBuf, Complaint> {
 
 fn session_key(flags: &Run, folder: &Path) -> Result<String, Complaint> {
     if flags.again {
-        return Sight::open(Some(folder))?.find(None).map(|(key, _)| key);
+        return Sight::open(Some(folder))?.newest();
     }
     let named = flags.session.as_ref().or(flags.resume.as_ref());
     Ok(named.cloned().unwrap_or_else(|| fresh_key("run")))

@@ -2,6 +2,9 @@
 //! or stopped, a disk that is full, and asks that outlive the process that asked.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[path = "faults/room.rs"]
+mod room;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
@@ -220,7 +223,8 @@ fn a_run_whose_disk_fills_up_ends_in_order_and_knows_what_it_has_done() {
     assert_eq!(full.status.code(), Some(7), "{told}");
     assert!(told.starts_with("error[E114] "), "{told}");
     assert!(told.contains("\ndo: make room, then locum run --resume s"), "{told}");
-    assert!(!reserve.exists());
+    let left = || fs::metadata(&reserve).unwrap().len();
+    assert_eq!(left(), 1 << 20, "the last of it is for whoever makes room");
     let before = lines(&full);
     let last = before.last().unwrap();
     assert_eq!((&last["type"], &last["exit"]), (&json!("run.result"), &json!(7)), "{last}");
@@ -242,12 +246,19 @@ fn a_run_whose_disk_fills_up_ends_in_order_and_knows_what_it_has_done() {
         assert!(told.starts_with("error[E114] ") && told.contains("\ndo: make room"), "{told}");
     }
     assert_eq!(effects(), done);
+    let text = |output: Output| String::from_utf8(output.stdout).unwrap();
+    let listed = text(folder.locum(&["sessions", "--json"]).output().unwrap());
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let other = listed.as_array().unwrap().iter().find(|row| row["session"] != "s").unwrap();
+    let other = other["session"].as_str().unwrap();
+    let removed = folder.locum(&["sessions", "rm", other]).output().unwrap();
+    assert_eq!(text(removed), format!("removed {other}\n"), "room can be made on a full disk");
 
     fs::remove_file(tiny.0.join("ballast")).unwrap();
     let rest = folder.locum(&resume).output().unwrap();
     assert_eq!(rest.stdout, b"finished\n", "{}", String::from_utf8_lossy(&rest.stderr));
     assert_eq!(effects() + not.len(), STEPS, "each step once, or known not to have been begun");
-    assert!(reserve.exists());
+    assert_eq!(left(), 16 << 20);
     let told = folder.locum(&["sessions", "export", "s"]).output().unwrap();
     let told = String::from_utf8_lossy(&told.stdout);
     assert!(told.contains("step 59") && !told.contains("outcome unknown"));

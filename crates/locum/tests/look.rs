@@ -2,6 +2,8 @@
 //! a damaged session among others; names that are not clear; forks; exports.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[path = "look/aside.rs"]
+mod aside;
 #[path = "look/asks.rs"]
 mod asks;
 #[path = "look/forks.rs"]

@@ -26,7 +26,7 @@ use crate::{Error, Listed, Records, Snapshot};
 
 /// A reader of a journal. Holds no lock between two looks.
 pub struct Onlooker {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     open: Mutex<Option<Open>>,
 }
 
@@ -48,15 +48,19 @@ impl Sqlite {
 }
 
 impl Onlooker {
-    /// When each session was last written to, by name; only those that are whole at their end.
+    /// When each session was last written to, by name; damaged ones, too. One whose end cannot be
+    /// read at all may be the newest, and so counts as that.
     pub fn written(&self) -> Result<Vec<(String, Time)>, Error> {
         let written = self.glance(|connection, catalogue| {
             let mut written = Vec::new();
             for one in catalogue.list() {
-                let Ok(Some(known)) = catalogue.find(&one.session) else { continue };
+                let Some(known) = catalogue.any(&one.session) else { continue };
                 match read::written(connection, &known) {
                     Ok(Some(at)) => written.push((one.session, at)),
-                    Ok(None) | Err(Trouble::Damage(_)) => {}
+                    Ok(None) if known.least.last == Seq(0) => {}
+                    Ok(None) | Err(Trouble::Damage(_)) => {
+                        written.push((one.session, Time(u64::MAX)));
+                    }
                     Err(Trouble::Sql(error)) => return Err(self.broken(Trouble::Sql(error))),
                 }
             }
@@ -66,7 +70,7 @@ impl Onlooker {
     }
 
     /// One look at everything; none if there is nothing yet.
-    fn glance<T>(
+    pub(super) fn glance<T>(
         &self,
         read: impl FnOnce(&Connection, &Catalogue) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
@@ -125,7 +129,9 @@ impl Onlooker {
         };
         match open(Access::Look) {
             Err(error)
-                if tables::is_forbidden(&error) && length(&beside(&self.path, "-wal")) == 0 =>
+                // Where the index of a log cannot be made, nobody has one.
+                if (tables::is_forbidden(&error) || tables::is_full(&error))
+                    && length(&beside(&self.path, "-wal")) == 0 =>
             {
                 open(Access::Still)
             }
@@ -149,9 +155,10 @@ impl Onlooker {
     }
 
     /// The same as for a writer, but no copy is made: whoever looks changes nothing.
-    fn broken(&self, trouble: Trouble) -> Error {
+    pub(super) fn broken(&self, trouble: Trouble) -> Error {
         let path = self.path.clone();
         match trouble {
+            Trouble::Sql(error) if tables::is_full(&error) => Error::NoRoom { path },
             Trouble::Sql(error) => Error::Open { path, source: Arc::new(error) },
             Trouble::Damage(why) => Error::Broken { path, why },
         }

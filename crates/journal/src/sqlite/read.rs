@@ -24,10 +24,13 @@ pub(super) fn end_at_or_before(
     Ok(row_at_or_before(connection, known, seq)?.map(|row| row.head()))
 }
 
-/// The moment of the newest entry.
+/// The moment of the newest entry, as it stands there: it only puts sessions in order, so a
+/// damaged one has its place among them, too.
 pub(super) fn written(connection: &Connection, known: &Known) -> Result<Option<Time>, Trouble> {
-    let row = row_at_or_before(connection, known, None)?;
-    Ok(row.map(|row| Time(row.facts.at.unsigned_abs())))
+    let (from, to) = range(known.named.number);
+    let sql = "SELECT at FROM entry WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1";
+    let at = connection.prepare_cached(sql)?.query_row([from, to], |row| row.get(0)).optional()?;
+    Ok(at.map(|at: i64| Time(at.unsigned_abs())))
 }
 
 fn row_at_or_before(
@@ -52,18 +55,49 @@ pub(super) fn tail(
     known: &Known,
     after: Seq,
 ) -> Result<Vec<(Seq, String)>, Trouble> {
+    let Sound { rows, flaw, .. } = sound(connection, known, after)?;
+    flaw.map_or(Ok(rows), |why| Err(Trouble::Damage(why)))
+}
+
+/// Rows that can be believed, and what is wrong with what should come after them.
+#[derive(Debug)]
+pub(super) struct Sound {
+    pub(super) rows: Vec<(Seq, String)>,
+    /// The last event of the last of them.
+    pub(super) last: Seq,
+    pub(super) flaw: Option<String>,
+}
+
+/// The same as far as it is whole. Only what is wrong with the database as such is an error.
+pub(super) fn sound(connection: &Connection, known: &Known, after: Seq) -> Result<Sound, Trouble> {
+    let mut rows = Vec::new();
+    let mut head = known.genesis();
+    let flaw = match follow(connection, known, after, &mut head, &mut rows) {
+        Ok(()) => None,
+        Err(Trouble::Damage(why)) => Some(why),
+        Err(Trouble::Sql(error)) => return Err(Trouble::Sql(error)),
+    };
+    Ok(Sound { rows, last: head.last, flaw })
+}
+
+fn follow(
+    connection: &Connection,
+    known: &Known,
+    after: Seq,
+    head: &mut Head,
+    tail: &mut Vec<(Seq, String)>,
+) -> Result<(), Trouble> {
     let anchor = match after {
         Seq(0) => None,
         after => end_at_or_before(connection, known, Some(after))?,
     };
-    let mut head = anchor.unwrap_or(known.genesis());
+    *head = anchor.unwrap_or(known.genesis());
     let (first, to) = range(known.named.number);
     let from = key(known.named.number, after).map_or(to, |key| key + 1).max(first);
     let columns = Row::COLUMNS;
     let sql = format!("SELECT {columns} FROM entry WHERE id >= ? AND id < ? ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([from, to])?;
-    let mut tail = Vec::new();
     while let Some(row) = rows.next()? {
         let row = Row::read(row)?;
         let seq = row.facts.seq;
@@ -73,11 +107,19 @@ pub(super) fn tail(
         if link(&head.hash, row.facts, row.json.as_bytes()) != row.hash {
             return Err(Trouble::Damage(format!("the chain breaks at {seq}")));
         }
-        head = row.head();
+        *head = row.head();
         tail.push((seq, row.json));
     }
-    known.check(head)?;
-    Ok(tail)
+    known.check(*head).map(drop)
+}
+
+/// How many rows lie after an event; none if not even that can be said.
+pub(super) fn count_after(connection: &Connection, known: &Known, last: Seq) -> Option<u64> {
+    let (_, to) = range(known.named.number);
+    let from = key(known.named.number, last)? + 1;
+    let sql = "SELECT count(*) FROM entry WHERE id >= ? AND id < ?";
+    let count: i64 = connection.query_row(sql, [from, to], |row| row.get(0)).ok()?;
+    u64::try_from(count).ok()
 }
 
 /// The newest snapshot that can be believed. One that cannot is passed over: it saves time, and

@@ -1,6 +1,7 @@
 //! Room on the disk that is kept back for the day it is full: a file of nothing, removed when an
 //! entry would not fit any more, so that what has happened by then can still be written down. From
-//! then on the journal is low, and whoever drives a session begins nothing new.
+//! then on the journal is low, and whoever drives a session begins nothing new. The last of it
+//! stays for whoever makes room: deleting takes some, too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,21 +13,40 @@ use super::keep::beside;
 use super::writer::lock;
 use crate::Error;
 
+/// Enough to open the journal and delete any session: only what lists free pages is written.
+const LAST_BYTES: u64 = 1 << 20;
+
 #[derive(Debug)]
 pub(super) struct Reserve {
     path: PathBuf,
 }
 
 impl Sqlite {
-    /// Keeps so much room back, unless that would take what little there is: then there is none,
-    /// as the answer says, and a full disk refuses entries at once.
+    /// Keeps so much room back, unless that would take what little there is. What was kept before
+    /// and is still there is kept, however full the disk is by now.
     pub fn keep_reserve(&self, bytes: u64) -> Result<Kept, Error> {
         let path = beside(&self.shared.path, "-reserve");
-        let reserve = Reserve::make(&path, bytes);
-        let reserve = reserve.map_err(|source| Error::File { path, source })?;
-        let kept = if reserve.is_some() { Kept::Room } else { Kept::Nothing };
+        let made = Reserve::make(&path, bytes);
+        let (kept, reserve) = made.map_err(|source| Error::File { path, source })?;
         lock(&self.writer).reserve = reserve;
         Ok(kept)
+    }
+
+    /// Opens the journal for somebody who wants to make room in it: on a disk that is full the
+    /// reserve, if there is one, may be used for that.
+    pub fn open_to_make_room(path: &Path) -> Result<Sqlite, Error> {
+        let reserve = || Reserve { path: beside(path, "-reserve") };
+        let mut opened = Sqlite::open(path);
+        // Whoever had it open would have been met before the full disk was. Twice at most: what
+        // is kept for a run, then the last of it.
+        while matches!(opened, Err(Error::NoRoom { .. })) && reserve().release().is_ok() {
+            opened = Sqlite::open(path);
+        }
+        let journal = opened?;
+        if reserve().path.exists() {
+            lock(&journal.writer).reserve = Some(reserve());
+        }
+        Ok(journal)
     }
 
     /// The reserve had to be used.
@@ -39,41 +59,81 @@ impl Sqlite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     Room,
-    /// The disk is too full for it.
+    /// The file system is so small that it never had room for it: a full disk refuses entries at
+    /// once there, and whoever uses such a disk has chosen that.
     Nothing,
+    /// The disk is too full for it, by so many bytes.
+    Missing {
+        bytes: u64,
+    },
+}
+
+impl Kept {
+    /// What would come of keeping so much back beside a journal, for whoever cannot open it.
+    pub fn expected(journal: &Path, bytes: u64) -> io::Result<Kept> {
+        let path = beside(journal, "-reserve");
+        if Reserve::is_kept(&path, bytes) {
+            return Ok(Kept::Room);
+        }
+        Ok(Disk::at(&path)?.judge(bytes))
+    }
+}
+
+/// How large a file system is, and how much of it is free.
+struct Disk {
+    size: u64,
+    free: u64,
+}
+
+impl Disk {
+    /// Taking the last room would bring about what it is kept for: so as much again stays free.
+    fn judge(&self, bytes: u64) -> Kept {
+        let wanted = bytes.saturating_mul(2);
+        match wanted.saturating_sub(self.free) {
+            0 => Kept::Room,
+            _ if self.size <= wanted => Kept::Nothing,
+            bytes => Kept::Missing { bytes },
+        }
+    }
 }
 
 impl Reserve {
-    fn make(path: &Path, bytes: u64) -> io::Result<Option<Reserve>> {
+    fn is_kept(path: &Path, bytes: u64) -> bool {
+        fs::metadata(path).is_ok_and(|data| data.len() == bytes && is_there(&data))
+    }
+
+    fn make(path: &Path, bytes: u64) -> io::Result<(Kept, Option<Reserve>)> {
         let reserve = Reserve { path: path.to_owned() };
-        if fs::metadata(path).is_ok_and(|data| data.len() == bytes && is_there(&data)) {
-            return Ok(Some(reserve));
+        if Reserve::is_kept(path, bytes) {
+            return Ok((Kept::Room, Some(reserve)));
+        }
+        // What is left of one that was used stays, until there is room for a new one.
+        match Disk::at(path)?.judge(bytes) {
+            Kept::Room => {}
+            none @ (Kept::Nothing | Kept::Missing { .. }) => return Ok((none, None)),
         }
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let made = options.open(path).and_then(|file| {
-            // Taking the last room would bring about what it is kept for.
-            if free(&file)? < bytes.saturating_mul(2) {
-                return Ok(false);
-            }
-            claim(&file, bytes).map(|()| true)
-        });
-        match made {
-            Ok(true) => return Ok(Some(reserve)),
-            Ok(false) => {}
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+        match options.open(path).and_then(|file| claim(&file, bytes)) {
+            Ok(()) => Ok((Kept::Room, Some(reserve))),
             Err(error) => {
                 let _ = fs::remove_file(path);
-                return Err(error);
+                if error.kind() == io::ErrorKind::StorageFull {
+                    return Ok((Kept::Missing { bytes }, None));
+                }
+                Err(error)
             }
         }
-        fs::remove_file(path)?;
-        Ok(None)
     }
 
+    /// Gives back all but the last of it; then that, too.
     pub(super) fn release(self) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        if file.metadata()?.len() > LAST_BYTES {
+            return file.set_len(LAST_BYTES);
+        }
         fs::remove_file(self.path)
     }
 }
@@ -90,15 +150,22 @@ fn is_there(_: &fs::Metadata) -> bool {
     true
 }
 
-#[cfg(unix)]
-fn free(file: &File) -> io::Result<u64> {
-    let disk = rustix::fs::fstatvfs(file)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
+impl Disk {
+    /// Where this file is or would be, which takes no room of its own.
+    #[cfg(unix)]
+    fn at(path: &Path) -> io::Result<Disk> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let disk = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        let own = fs::metadata(path).map_or(0, |data| data.len());
+        let free = bytes(disk.f_bavail).saturating_add(own);
+        Ok(Disk { size: bytes(disk.f_blocks), free })
+    }
 
-#[cfg(not(unix))]
-fn free(_: &File) -> io::Result<u64> {
-    Ok(u64::MAX)
+    #[cfg(not(unix))]
+    fn at(_: &Path) -> io::Result<Disk> {
+        Ok(Disk { size: u64::MAX, free: u64::MAX })
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use locum_kernel::{AskKind, Card, Session, view};
 use locum_runtime::clock::{Clock as _, System, rfc3339};
 use serde_json::{Value, json};
 
+use super::sessions::is_aside;
 use super::{Sight, next, show_json};
 use crate::address;
 use crate::complaint::Complaint;
@@ -16,8 +17,17 @@ pub(super) fn run(flags: &Asks, sight: &Sight) -> Result<(), Complaint> {
     let sessions: Vec<(String, Session)> = if let Some(key) = &flags.session {
         vec![(key.clone(), sight.session(key)?)]
     } else {
-        let whole = sight.all()?.into_iter();
-        whole.filter_map(|seen| Some((seen.key, seen.session.ok()?))).collect()
+        let all = sight.all()?.into_iter();
+        all.filter_map(|seen| match seen.session {
+            Ok(session) => Some((seen.key, session)),
+            Err(_) if is_aside(&seen.key) => None,
+            Err(why) => {
+                let key = text::row(&seen.key, 200);
+                print::note(&format!("not looked into: session {key} is damaged ({why})"));
+                None
+            }
+        })
+        .collect()
     };
     let wanted = flags.id.as_ref().map(|id| address::ask_among(&sessions, id)).transpose()?;
     let wanted = wanted.map(|((key, _), id)| (key, id));

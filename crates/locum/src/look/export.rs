@@ -36,13 +36,15 @@ pub(super) fn run(
 
 fn events(sight: &Sight, key: &str) -> Result<String, Complaint> {
     sight.session(key)?;
-    let mut all = Vec::new();
-    let told = retell(&sight.records, key, |_, _, lines| {
-        let lines = lines.iter().filter_map(|line| serde_json::to_string(line).ok());
-        all.extend(lines.map(text::spelled_out));
-        true
-    });
-    told.map_err(|error| Complaint::driver(&error))?;
+    let all = sight.as_far(key, |records| {
+        let mut all = Vec::new();
+        retell(records, key, |_, _, lines| {
+            let lines = lines.iter().filter_map(|line| serde_json::to_string(line).ok());
+            all.extend(lines.map(text::spelled_out));
+            true
+        })?;
+        Ok(all)
+    })?;
     Ok(all.join("\n"))
 }
 

@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use locum_journal::{Journal, Records as _};
+use locum_journal::Journal;
 use locum_kernel::{Effect, Entry, Event, Input, Key, Output, Seq, Session, errand, owed};
 use locum_runtime::clock::{Clock as _, System};
 use locum_runtime::driver;
@@ -28,9 +28,8 @@ use crate::{data, print};
 pub(super) fn run(flags: &Fork, data: Option<&Path>) -> Result<(), Complaint> {
     // Looked at first: a fork that cannot be made is no reason to wait for the lock.
     let sight = Sight::open(data)?;
-    let session = sight.session(&flags.session)?;
-    let failed = |error| Complaint::journal(&error);
-    let entries = sight.records.load(&flags.session).map_err(failed)?;
+    let mut entries = Vec::new();
+    let session = sight.walk(&flags.session, |_, entry| entries.push(entry.clone()))?;
     let entries = past(&flags.session, &entries, Seq(flags.at), session.seq())?;
     drop(sight);
 

@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::Duration;
 
-use locum_journal::Records as _;
 use locum_kernel::{Agent, Session, fold};
 use locum_runtime::driver;
 use serde_json::Value;
@@ -50,7 +49,7 @@ fn follow(
     let mut session = Session::new();
     loop {
         let failed = |error| Complaint::journal(&error);
-        let more = sight.records.tail(key, session.seq()).map_err(failed)?;
+        let more = sight.as_far(key, |records| Ok(records.tail(key, session.seq())?))?;
         let gone = || -> Result<bool, Complaint> {
             let written = sight.records.written().map_err(failed)?;
             Ok(written.iter().all(|(name, _)| name != key))
@@ -72,7 +71,7 @@ fn follow(
                 }
             }
         }
-        if is_over(&session) {
+        if is_over(&session) || sight.is_cut(key) {
             return Ok(());
         }
         thread::sleep(LOOK_AGAIN);

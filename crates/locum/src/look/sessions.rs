@@ -10,7 +10,7 @@ use super::{Sight, agent_json, agents, asks, export, list, show_json};
 use crate::complaint::Complaint;
 use crate::flags::{Sessions, SessionsAct};
 use crate::text;
-use crate::{data, print};
+use crate::{damage, data, print};
 
 pub(super) fn run(flags: &Sessions, data: Option<&Path>) -> Result<(), Complaint> {
     let sight = Sight::open(data)?;
@@ -70,7 +70,7 @@ fn remove(sight: &Sight, key: &str, as_json: bool, data: Option<&Path>) -> Resul
     if !listed.iter().any(|one| one.session == key) {
         return Err(sight.unknown(key)?);
     }
-    data::open(&data::place(data)?)?.delete(key).map_err(failed)?;
+    data::open_to_make_room(&data::place(data)?)?.delete(key).map_err(failed)?;
     if as_json {
         show_json(&json!({ "removed": key }));
     } else {
@@ -112,7 +112,9 @@ fn set_aside(
         Ok(_) => return Err(Complaint::not_aside(key, "It is whole, and can be gone on with.")),
     };
     if is_aside(key) {
-        return Err(Complaint::not_aside(key, "It was set aside before."));
+        let next = damage::ways(&data::journal_file(sight.folder()), key);
+        let complaint = Complaint::not_aside(key, "It was set aside before.");
+        return Err(Complaint { next, ..complaint });
     }
     let name = journal.set_aside(key).map_err(|error| Complaint::journal(&error))?;
     if name == key {
