@@ -8,7 +8,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::limits::{DEDUPE_MS, MENTIONS_BYTES_MAX, MENTIONS_MAX, NAMES_NEAR_MAX};
-use crate::{AgentId, InputId, Message, Refusal, Session, Time, To, dedupe_key};
+use crate::step::is_internal;
+use crate::{
+    Agent, AgentId, InputId, Link, Message, Mode, Refusal, Session, Time, To, Waiting, dedupe_key,
+};
 
 /// Whether there is a definition of a name, as far as whoever reads files can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,22 +104,47 @@ impl Session {
         (at.since(*then) <= DEDUPE_MS).then_some(*input)
     }
 
-    /// Who lives and has this id, else everyone who lives with this path or label.
+    /// Who lives and has this id, else everyone who lives with this path or label, else whoever
+    /// a person started by this name: they may be the second, with a number in their label.
     pub(crate) fn live_named(&self, name: &str) -> Vec<AgentId> {
         let live = || self.agents.iter().filter(|agent| !agent.has_ended());
         if let Some(agent) = live().find(|agent| agent.id.to_string() == name) {
             return Vec::from([agent.id]);
         }
-        let named = |agent: &&crate::Agent| {
+        let named = |agent: &&Agent| {
             agent.label == name || (name.contains('/') && self.path(agent.id) == name)
         };
-        live().filter(named).map(|agent| agent.id).collect()
+        let found: Vec<AgentId> = live().filter(named).map(|agent| agent.id).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let summoned = |agent: &&Agent| {
+            let by_name = matches!(agent.parent, Some((_, Link::Note)));
+            agent.name == name && by_name && agent.home == Mode::Floor
+        };
+        live().filter(summoned).map(|agent| agent.id).collect()
     }
 
     /// A definition the session itself knows by this name; main is never started again.
     fn has_definition(&self, name: &str) -> bool {
         let main = self.agents.first().is_some_and(|main| main.name == name);
-        !main && self.world.catalogue.contains_key(name)
+        !main && self.world.catalogue.get(name).is_some_and(|digest| !is_internal(digest))
+    }
+
+    /// Whether people can ask for a name with `@`, as far as the session itself knows.
+    pub(crate) fn is_for_people(&self, name: &str) -> bool {
+        self.world.offers.contains_key(name)
+            || self.world.catalogue.get(name).is_none_or(|digest| !is_internal(digest))
+    }
+
+    /// Whether a definition must be looked for so that what waits can be heard: nobody of that
+    /// name lives, and nobody asked for them before. Whoever comes may not listen yet, or end
+    /// before; then this is true again of the next.
+    pub(crate) fn wants_summons(&self, waiting: &Waiting) -> bool {
+        let To::Name(name) = &waiting.message.to else { return false };
+        let same = |it: &&Waiting| matches!(&it.message.to, To::Name(other) if other == name);
+        let is_first = self.queue.iter().find(same).is_some_and(|it| it.input == waiting.input);
+        is_first && self.live_named(name).len() != 1
     }
 }
 

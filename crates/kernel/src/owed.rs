@@ -15,7 +15,7 @@ pub fn owed(session: &Session) -> Vec<Effect> {
     let owed = session.owed.iter().filter_map(|(key, owed)| effect(session, *key, owed));
     let mut effects: Vec<Effect> = owed.collect();
     let known = effects.len();
-    let named = session.queue.iter().filter(|waiting| matches!(waiting.message.to, To::Name(_)));
+    let named = session.queue.iter().filter(|waiting| session.wants_summons(waiting));
     effects.extend(named.map(|waiting| Effect::Summon { key: Seq(waiting.input.0) }));
     if effects.len() > known {
         effects.sort_by_key(Effect::key);

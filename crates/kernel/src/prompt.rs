@@ -214,6 +214,9 @@ fn mentioned(session: &Session, agent: &Agent) -> Option<String> {
     let has = |make: &Make| tools.iter().any(|name| name == Tool::Make(*make).name());
     let rows = names.iter().filter_map(|name| {
         let (name, kind, _) = known.iter().find(|(it, ..)| it.eq_ignore_ascii_case(name))?;
+        if !session.is_for_people(name) {
+            return None;
+        }
         let (what, ways) = match kind {
             Kind::Skill => ("skill", [Make::UseSkill, Make::UseAgent]),
             Kind::Recipe => ("recipe", [Make::CallRecipe, Make::UseAgent]),

@@ -32,6 +32,7 @@ use crate::{
 pub use delegate::{Wanted, spawn_limit, wanted};
 pub use manage::NOBODY_TO_ASK;
 pub(crate) use ours::PROGRAM;
+pub(crate) use world::is_internal;
 
 /// Decides what an input means. On success the session has already folded the returned events,
 /// which together are one journal entry; no events means that nothing new was learned.

@@ -20,7 +20,7 @@ use crate::look::{Seen, Sight, next};
 use crate::people::{me, message, plain, said};
 use crate::print::line;
 use crate::reach::{Reached, reach};
-use crate::text::clean;
+use crate::text::{clean, quote};
 use crate::whom::{self, Addressed};
 
 pub(crate) fn act(act: &Act, places: &Places<'_>) -> Result<u8, Complaint> {
@@ -97,7 +97,7 @@ fn say(folder: &Path, send: &Send, places: &Places<'_>) -> Result<u8, Complaint>
     let (to, text) = match &send.words[..] {
         [to, text] if to.starts_with('@') => (To::Name(plain(to).to_owned()), text),
         [text] => (To::Floor, text),
-        _ => return Err(Complaint::usage("the text must be one argument: quote it")),
+        words => return Err(unquoted(folder, send, words, places)),
     };
     let session = session(folder, send.session.key.as_deref())?;
     let urgency = match (send.steer, send.interrupt) {
@@ -107,7 +107,12 @@ fn say(folder: &Path, send: &Send, places: &Places<'_>) -> Result<u8, Complaint>
     };
     // Sent again because nobody answered, it must still be one message.
     let external_id = Some(send.id.clone().unwrap_or_else(|| fresh_key("send")));
-    let text = said(text).map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
+    // A name alone is enough to start somebody, with or without quotes behind it.
+    let text = match &to {
+        To::Name(_) if text.trim().is_empty() => Ok(String::new()),
+        To::Name(_) | To::Floor | To::Main | To::Agent(_) => said(text),
+    };
+    let text = text.map_err(|why| Complaint { next: "locum send --help".into(), ..why })?;
     let said = Message { to, external_id, ..message(text, urgency) };
     let Addressed { message: said, doubt } = whom::of(&session, said, folder, places)?;
     // One that was received before is taken for that one.
@@ -117,6 +122,25 @@ fn say(folder: &Path, send: &Send, places: &Places<'_>) -> Result<u8, Complaint>
     line(&received(folder, session.key(), InputId(reached.seq().0), &said.text)?);
     go_on(&session, reached);
     Ok(0)
+}
+
+/// Two words that are no name and a text: what was probably meant, as it can be typed.
+fn unquoted(folder: &Path, send: &Send, words: &[String], places: &Places<'_>) -> Complaint {
+    let [first, text] = words else { return Complaint::usage("the text must be one argument") };
+    let is_somebody = session(folder, send.session.key.as_deref()).is_ok_and(|session| {
+        let said = Message { to: To::Name(first.clone()), ..message(text.clone(), Urgency::Queue) };
+        whom::of(&session, said, folder, places).is_ok_and(|it| it.doubt.is_none())
+    });
+    let (cause, words) = if is_somebody {
+        let cause = format!("{first:?} is somebody's name; whoever is spoken to is named with @.");
+        (cause, format!("@{first} {}", quote(text)))
+    } else {
+        ("The text must be one argument: quote it.".into(), quote(&format!("{first} {text}")))
+    };
+    let key = send.session.key.as_deref();
+    let key = key.map(|key| format!(" -s {}", quote(key))).unwrap_or_default();
+    let next = clean(&format!("locum send {words}{key}"));
+    Complaint { cause: clean(&cause), next, ..Complaint::usage("") }
 }
 
 /// A message that came right behind another of the same sender is part of it.

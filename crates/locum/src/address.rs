@@ -6,6 +6,8 @@ use locum_kernel::{AgentId, AskId, Entry, Event, Refusal, Session, View, distanc
 use crate::complaint::{Complaint, USAGE};
 use crate::text;
 
+/// The code of a name for nobody.
+pub(crate) const UNKNOWN: &str = "E120";
 /// The code of a name that could be two.
 pub(crate) const AMBIGUOUS: &str = "E121";
 /// More names than this are a list, and there is a command for lists.
@@ -40,7 +42,7 @@ pub(crate) fn not_meant(session: &str, why: &Refusal) -> Complaint {
         format!("Near it: {}", text::clean(&near.join(", ")))
     };
     Complaint {
-        code: "E120",
+        code: UNKNOWN,
         what: format!("There is no agent or definition {:?}.", text::clean(name)),
         cause,
         next: format!("{list}\ndo: locum definitions"),
@@ -190,7 +192,7 @@ fn unknown<'a>(
         _ => format!("Near it: {}", listed(near.into_iter().map(|(_, name)| name).collect())),
     };
     Complaint {
-        code: "E120",
+        code: UNKNOWN,
         what: format!("There is no {} {:?}.", kind.what, text::clean(wanted)),
         cause,
         next: kind.list.clone(),

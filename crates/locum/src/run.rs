@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
+use crate::address;
 use crate::complaint::{self, Complaint};
 use crate::config;
 use crate::data::{self, Places, fresh_key};
@@ -39,6 +40,7 @@ use crate::setup::Setup;
 use crate::signal;
 use crate::terminal;
 use crate::tour;
+use crate::whom;
 use crate::workshop;
 
 pub(crate) fn run(flags: &Run, places: &Places<'_>) -> Result<u8, Complaint> {
@@ -133,7 +135,8 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     let printed = printer::start_all(style(flags.json, approvals), source)?;
     driver.set_library(librarian as Arc<dyn Library>);
     let since = driver.session().seq();
-    open_session(&mut driver, &config, text)?;
+    let unread = |why| whom::unread(why, &root, &folder, flags.bounds.trust.into());
+    open_session(&mut driver, &config, text).map_err(unread)?;
     let hands = Hands { provider, tools };
     crew.attach(driver.handle(), approvals, &hands, &model);
     let is_wanted = settings.extract && script.is_none_or(|it| it.plays(extract::NAME));
@@ -261,7 +264,16 @@ fn open_session(
         Input::Restarted { config, captured: Vec::new() }
     };
     let said = text.map(|text| Input::Said(people::message(text, Urgency::Queue)));
-    for input in [Some(opening), said].into_iter().flatten() {
+    let inputs: Vec<Input> = [Some(opening), said].into_iter().flatten().collect();
+    // Words that are refused leave no session behind.
+    driver.foresee(&inputs).map_err(|error| match Complaint::driver(&error) {
+        // Nobody is in a session that there will not be.
+        why if why.code == address::UNKNOWN && driver.is_new() => {
+            Complaint { next: "locum definitions".into(), ..why }
+        }
+        why => why,
+    })?;
+    for input in inputs {
         driver.take(input).map_err(|error| Complaint::driver(&error))?;
     }
     Ok(())

@@ -128,6 +128,18 @@ pub(crate) fn quietly(folder: &Path, data: &Path, said: Said) -> Result<Trust, C
     })
 }
 
+/// What definitions a folder has that are not read because nobody trusts it, by number and kind
+/// only, and the folder that would have to be trusted.
+pub(crate) fn unread(folder: &Path, data: &Path, said: Said) -> Option<(PathBuf, String)> {
+    let trust = quietly(folder, data, said).unwrap_or(Trust::No);
+    let root = root_of(folder);
+    if trust.root().is_some() || is_too_wide(&root) {
+        return None;
+    }
+    let has = counted(folder);
+    (!has.is_empty()).then(|| (root, has.join(", ")))
+}
+
 /// What was said of a folder, or of one above it in the same repository: another repository below
 /// a trusted folder is somebody else's.
 fn answered(store: &Store, folder: &Path) -> Option<(PathBuf, Verdict)> {
@@ -196,17 +208,18 @@ fn is_too_wide(folder: &Path) -> bool {
     folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
 }
 
+/// How many definitions there are, without a look into any.
+fn counted(folder: &Path) -> Vec<String> {
+    let words = count(folder).into_iter().map(|(kind, count)| match (kind, count) {
+        (kind, 1) => format!("1 {}", kind.word()),
+        (Kind::Recipe | Kind::Skill | Kind::Agent, count) => format!("{count} {}s", kind.word()),
+    });
+    words.collect()
+}
+
 /// What there is to interpret, by name only.
 fn contents(folder: &Path, root: &Path) -> Vec<String> {
-    let mut has: Vec<String> = count(folder)
-        .into_iter()
-        .map(|(kind, count)| match (kind, count) {
-            (kind, 1) => format!("1 {}", kind.word()),
-            (Kind::Recipe | Kind::Skill | Kind::Agent, count) => {
-                format!("{count} {}s", kind.word())
-            }
-        })
-        .collect();
+    let mut has = counted(folder);
     let there = |name: &str| {
         let mut above = folder.ancestors().take_while(|it| it.starts_with(root));
         above.any(|it| fs::symlink_metadata(it.join(name)).is_ok())

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use locum_kernel::{Known, Message, Refusal, Session, To, addressed, meant};
+use locum_kernel::{Known, Message, Refusal, Session, To, addressed, meant, state_word};
 use locum_runtime::clock::{Clock as _, System};
 
 use crate::address;
@@ -13,6 +13,7 @@ use crate::config;
 use crate::data::Places;
 use crate::librarian::near;
 use crate::library::library;
+use crate::text::quote;
 use crate::trust::{self, Said, Trust};
 use crate::workshop;
 
@@ -31,22 +32,66 @@ pub(crate) fn of(
     places: &Places<'_>,
 ) -> Result<Addressed, Complaint> {
     let defined = |name: &str| defined(session, name, data, places);
-    match meant(session, message.clone(), System.now(), defined) {
-        Ok(message) => Ok(Addressed { message, doubt: None }),
+    let (name, doubt) = match meant(session, message.clone(), System.now(), defined) {
+        Ok(meant) => match outlived(session, &message, &meant, data) {
+            Some(doubt) => doubt,
+            None => return Ok(Addressed { message: meant, doubt: None }),
+        },
         Err(why) => {
             let doubt = address::not_meant(session.key(), &why);
             let Refusal::Nobody { name, .. } = why else { return Err(doubt) };
-            // Nobody has vouched for the name, so it goes as words: no session keeps it for later.
-            let text = Message { to: To::Name(name.clone()), ..message.clone() }.words();
-            let text = if message.to == To::Floor { message.text.clone() } else { text };
-            if addressed(&text).is_none_or(|(said, _)| said != name) {
-                return Err(doubt);
-            }
-            Ok(Addressed {
-                message: Message { to: To::Floor, text, ..message },
-                doubt: Some(doubt),
-            })
+            let workspace = Path::new(session.workspace());
+            (name, unread(doubt, workspace, data, Said::Nothing))
         }
+    };
+    // Nobody has vouched for the name, so it goes as words: no session keeps it for later.
+    let text = Message { to: To::Name(name.clone()), ..message.clone() }.words();
+    let text = if message.to == To::Floor { message.text.clone() } else { text };
+    if addressed(&text).is_none_or(|(said, _)| said != name) {
+        return Err(doubt);
+    }
+    Ok(Addressed { message: Message { to: To::Floor, text, ..message }, doubt: Some(doubt) })
+}
+
+/// Whether a name means somebody who has ended only because the definition they were made from is
+/// not read here: what could be started goes before who was.
+fn outlived(
+    session: &Session,
+    said: &Message,
+    meant: &Message,
+    data: &Path,
+) -> Option<(String, Complaint)> {
+    let To::Agent(id) = meant.to else { return None };
+    let agent = session.agent(id).filter(|agent| agent.has_ended())?;
+    let name = match &said.to {
+        To::Name(name) => name.as_str(),
+        To::Floor => addressed(&said.text)?.0,
+        To::Main | To::Agent(_) => return None,
+    };
+    if name.contains('/') || name == id.to_string() {
+        return None;
+    }
+    let workspace = Path::new(session.workspace());
+    trust::unread(workspace, data, Said::Nothing)?;
+    let nobody = Refusal::Nobody { name: name.to_owned(), near: Vec::new() };
+    let nobody = address::not_meant(session.key(), &nobody);
+    let cause = format!("{id} had the name and has ended ({}).", state_word(session, agent).word());
+    let doubt = unread(Complaint { cause, ..nobody }, workspace, data, Said::Nothing);
+    Some((name.to_owned(), doubt))
+}
+
+/// A name for nobody may be that of a definition which is not read: whoever is told that there is
+/// none is told that too. Nothing is read for it.
+pub(crate) fn unread(nobody: Complaint, folder: &Path, data: &Path, said: Said) -> Complaint {
+    if nobody.code != address::UNKNOWN {
+        return nobody;
+    }
+    let Some((root, has)) = trust::unread(folder, data, said) else { return nobody };
+    let Complaint { cause, next, .. } = &nobody;
+    Complaint {
+        cause: format!("{cause}\nNot read, because this folder is not trusted: {has}."),
+        next: format!("locum trust {}\ndo: {next}", quote(&root.display().to_string())),
+        ..nobody
     }
 }
 

@@ -356,7 +356,11 @@ fn what_cannot_be_meant_is_told() {
         let scene = Scene::new("meant", holder, PAIR, 2);
         let cases: &[(&str, &str, &str)] = &[
             ("send _", "E100", "empty"),
-            ("send two words", "E100", "quote"),
+            ("send two words", "E100", "quote it.\ndo: locum send 'two words'\n"),
+            ("send main text", "E100", "named with @.\ndo: locum send @main text\n"),
+            ("send left it_is", "E100", "\ndo: locum send @left 'it is'\n"),
+            ("send @reader hi", "E120", "no agent or definition \"reader\""),
+            ("send @left", "E104", "the message is empty"),
             ("send hi -s nobody", "E120", "no session \"nobody\""),
             ("send @nobody hi", "E120", "no agent or definition \"nobody\""),
             ("send @m hi", "E121", "could be 3 agents"),

@@ -201,6 +201,7 @@ fn nothing_of_an_untrusted_folder_is_read() {
         for words in [&["send", "@poet rain"][..], &["send", "@poet", "rain"]] {
             let told = scene.folder.refused(&[words, &["-s", "s"]].concat(), 2, "E120");
             assert!(told.contains("no agent or definition \"poet\""), "{holder:?}: {told}");
+            assert!(told.contains("is not trusted: 1 agent.\ndo: locum trust "), "{told}");
         }
         assert_eq!(of_type(&scene.lines(), "input.queued").len(), 1, "{holder:?}");
     }
@@ -209,8 +210,128 @@ fn nothing_of_an_untrusted_folder_is_read() {
     folder.write(FILE, POET);
     let model = folder.script("script.yaml", SCRIPT);
     let output = folder.output(&["run", "@poet rain", "-m", &model, "-C", "work"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("error[E120] "), "{}", stderr(&output));
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("error[E120] "), "{told}");
+    assert!(told.contains("is not trusted: 1 agent.\ndo: locum trust "), "{told}");
+}
+
+#[test]
+fn a_definition_goes_before_who_had_the_name() {
+    let folder = Folder::new("mention-before");
+    fs::create_dir_all(folder.0.join("work/.claude/agents")).unwrap();
+    folder.write(FILE, POET);
+    let model = folder.script("script.yaml", &SCRIPT.replace("    - calls: [{mend", "    #"));
+    let run = ["run", "@poet rain", "-m", &model, "-C", "work", "-s", "s", "--trust"];
+    folder.text(&run);
+    // Whoever was trusted for that run has ended, and nothing is read now.
+    for words in [&["send", "@poet snow"][..], &["send", "@poet", "snow"], &["send", "@poet"]] {
+        let told = folder.refused(&[words, &["-s", "s"]].concat(), 2, "E120");
+        assert!(told.contains("a1 had the name and has ended (done)"), "{told}");
+        assert!(told.contains("is not trusted: 1 agent.\ndo: locum trust "), "{told}");
+    }
+    // Their id means them.
+    let told = folder.refused(&["send", "@a1", "snow", "-s", "s"], 2, "E104");
+    assert!(told.contains("a1 has ended (done)"), "{told}");
+    folder.text(&["trust", "work"]);
+    folder.text(&["send", "@poet snow", "-s", "s"]);
+    folder.text(&["run", "--resume", "s"]);
+    let born = folder.json(&["agents", "-s", "s"]);
+    assert_eq!(born[2]["label"], "poet-2", "{born}");
+}
+
+#[test]
+fn a_run_that_names_nobody_leaves_nothing() {
+    let folder = Folder::new("mention-nothing");
+    let model = folder.script("script.yaml", SCRIPT);
+    for (text, code) in [("@typo x", "E120"), ("@reader x", "E120"), ("@main", "E104")] {
+        folder.refused(&["run", text, "-m", &model], 2, code);
+        assert_eq!(folder.json(&["sessions"]), json!([]), "{text}");
+    }
+    folder.refused(&["run", "-c", "hi", "-m", &model], 2, "E120");
+    // Nor does it leave a trace in a session that is there.
+    folder.output(&["run", "hi", "-m", &model, "-s", "s", "--approvals", "deny"]);
+    let before = folder.text(&["sessions", "export", "s"]);
+    folder.refused(&["run", "-c", "@typo x", "-m", &model], 2, "E120");
+    assert_eq!(folder.text(&["sessions", "export", "s"]), before);
+}
+
+#[test]
+fn a_name_alone_begins() {
+    for (name, way) in [("alone", "send @poet"), ("quotes", "send @poet _")] {
+        for holder in [Holder::Runs, Holder::Nobody] {
+            let mut scene = Scene::new(name, holder, Trusted::Kept);
+            scene.says(way);
+            let lines = scene.end();
+            assert_eq!(of_type(&lines, "agent.spawned")[0]["brief"], "Begin.", "{way} {holder:?}");
+        }
+    }
+    let folder = Folder::new("mention-alone-run");
+    let model = folder.script("script.yaml", "agents: {main: [say: so], poet: [say: drip]}\n");
+    folder.text(&["run", "@poet", "-m", &model, "-s", "s", "--approvals", "deny"]);
+    let lines = folder.text(&["sessions", "export", "s"]);
+    assert!(lines.contains(r#""brief":"Begin.""#), "{lines}");
+}
+
+#[test]
+fn each_task_for_a_name_is_done() {
+    for holder in [Holder::Nobody, Holder::Killed, Holder::RunsAnother] {
+        let mut scene = Scene::new("each", holder, Trusted::Kept);
+        for way in ["send @poet rain", "send @poet_snow", "send @poet hail --steer"] {
+            scene.says(way);
+        }
+        let lines = scene.end();
+        let born = of_type(&lines, "agent.spawned");
+        let born: Vec<_> = born.iter().map(|it| it["brief"].as_str().unwrap()).collect();
+        assert_eq!(born, ["rain", "snow", "hail"], "{holder:?}");
+        let ended = of_type(&lines, "agent.finished");
+        let ended: Vec<_> = ended.iter().map(|it| it["result"].as_str().unwrap()).collect();
+        let expected = ["a rhyme on rain", "a rhyme on snow", "a rhyme on hail"];
+        assert_eq!(ended, expected, "{holder:?}");
+        let told = serde_json::to_string(&lines).unwrap();
+        assert!(!told.contains("who had just ended"), "{told}");
+    }
+}
+
+/// Somebody has the floor and is in the middle of a call when a person names somebody else.
+const FLOOR: &str = r#"
+tools: {mend: {class: write, says: "mended", log: effects.log}}
+agents:
+  main:
+    - calls: [{use_agent: {agent: digger, message: dig}}]
+    - {say: "Heard {{user}}", repeat: true}
+  digger:
+    - calls: [{mend: {path: a.txt}}]
+    - calls: [{complete: {result: dug}}]
+  poet:
+    - calls: [{ask_user: {question: "Which one?"}}]
+    - calls: [{complete: {result: rhymed}}]
+"#;
+
+#[test]
+fn who_was_named_outlives_who_had_the_floor() {
+    let folder = Folder::new("mention-outlives");
+    let model = folder.script("script.yaml", FLOOR);
+    let arguments = ["run", "go", "-m", &model, "-s", "s", "--approvals", "stdio"];
+    let mut running = Running::start(&folder, &arguments);
+    running.until_type("ask.opened");
+    folder.text(&["send", "@poet rain", "-s", "s"]);
+    running.until_type("ask.opened");
+    let asks = folder.json(&["asks", "-s", "s"]);
+    let approval = asks[0]["id"].as_str().unwrap();
+    folder.text(&["approve", approval, "-s", "s"]);
+    running.until_type("agent.finished");
+    // Whoever had the floor is done; the question is still there.
+    let asks = folder.json(&["asks", "-s", "s"]);
+    assert_eq!(asks.as_array().unwrap().len(), 1, "{asks}");
+    folder.text(&["send", "the red one", "-s", "s"]);
+    let told = running.end();
+    assert_eq!(told.exit, Some(0), "{}", told.stderr);
+    let lines = folder.text(&["sessions", "export", "s"]);
+    let lines: Vec<Value> = lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let ended = of_type(&lines, "agent.finished");
+    let ended: Vec<_> = ended.iter().map(|it| it["result"].as_str().unwrap()).collect();
+    assert_eq!(ended, ["dug", "rhymed"]);
 }
 
 #[test]

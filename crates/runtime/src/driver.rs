@@ -246,6 +246,20 @@ impl Driver {
         }
     }
 
+    /// Whether all of these would be taken, one after another. Nothing is.
+    pub fn foresee(&self, inputs: &[Input]) -> Result<(), Error> {
+        let refused = |why| Error::Refused { session: self.key.clone(), why };
+        let (mut session, at) = (self.session.clone(), self.world.clock.now());
+        for input in inputs.iter().cloned() {
+            let input = library::addressed(self.library.as_deref(), &session, at, input);
+            match input.and_then(|input| step(&mut session, at, input)) {
+                Ok(_) | Err(Refusal::Stale { .. }) => {}
+                Err(why) => return Err(refused(why)),
+            }
+        }
+        Ok(())
+    }
+
     /// Goes on until it is over; then says how it ended. Everything told is safe by then.
     pub async fn run(&mut self, hands: &Hands, until: Until) -> Result<Line, Error> {
         self.revive(hands);

@@ -97,8 +97,10 @@ fn attach(session: &mut Session, spawn: &Spawn, link: Option<Link>) {
         }
     }
     if spawn.mode == Mode::Floor {
-        // Directly above its parent: somebody the person is talking with stays on top.
-        let above = spawn.parent.and_then(|id| session.stack.iter().position(|at| *at == id));
+        // Directly above its parent: somebody the person is talking with stays on top. Without a
+        // call it is the person who wants them now.
+        let parent = spawn.parent.filter(|_| spawn.call.is_some());
+        let above = parent.and_then(|id| session.stack.iter().position(|at| *at == id));
         let place = above.map_or(session.stack.len(), |index| index + 1);
         session.stack.insert(place, spawn.agent);
     }

@@ -149,15 +149,17 @@ impl Step<'_> {
         Ok(None)
     }
 
-    /// Somebody a person named takes the floor from whoever has it. Returns why nobody does.
+    /// Somebody a person named takes the floor from whoever has it. They work for main, which never
+    /// ends: whoever had the floor may, and must not take along what a person asked for. Returns
+    /// why nobody does.
     pub(super) fn start_on_floor(
         &mut self,
         definition: &Definition,
         message: &Message,
         input: InputId,
     ) -> Result<(), String> {
-        let top = self.session.top();
-        self.may_be_born(&self.session[top], Make::UseAgent, definition)?;
+        let main = AgentId::MAIN;
+        self.may_be_born(&self.session[main], Make::UseAgent, definition)?;
         let Message { channel, sender, text, pictures, .. } = message.clone();
         let source = Source::Person { channel, sender };
         let input = Some(input);
@@ -174,7 +176,7 @@ impl Step<'_> {
             after: Vec::new(),
             parameters: None,
         };
-        let child = self.bear(top, None, definition, request, Vec::new())?;
+        let child = self.bear(main, None, definition, request, Vec::new())?;
         self.emit(Event::Heard { agent: child, note });
         self.ready.push_back(child);
         Ok(())

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Step;
+use super::summon::Called;
 use crate::limits::{
     COALESCE_MS, INBOX_MAX, INPUT_BYTES_MAX, NAME_BYTES_MAX, PICTURES_MAX, QUEUE_MAX,
 };
@@ -123,15 +124,29 @@ impl Step<'_> {
         found.ok_or(Refusal::UnknownInput { input })
     }
 
-    /// Hands the first waiting input to whoever holds the floor, if they listen.
+    /// Hands the first of what waits to whoever it is for, if they listen. What is said behind
+    /// somebody who must be looked for waits for them; what waits for somebody who is there and at
+    /// work holds nobody up, for the answer they need may be behind it.
     pub(super) fn serve_queue(&mut self) -> bool {
         let top = self.session.top();
-        let Some(first) = self.session.queue.front() else { return false };
-        if matches!(first.message.to, To::Name(_)) || !self.listens(&self.session[top]) {
-            return false;
+        let mut floor = self.listens(&self.session[top]).then_some(top);
+        let next = self.session.queue.iter().find_map(|waiting| {
+            let to = match self.called(&waiting.message) {
+                Called::Nobody => floor,
+                Called::Absent => {
+                    floor = None;
+                    None
+                }
+                Called::Present(id) => self.takes_task(id, &waiting.message).then_some(id),
+            };
+            to.map(|id| (waiting.input, id, waiting.message.text.trim().is_empty()))
+        });
+        match next {
+            None => return false,
+            // They were called, and are there.
+            Some((input, _, true)) => drop(self.emit(Event::Dropped { input, by: Who::Runtime })),
+            Some((input, id, false)) => self.hear_input(id, input),
         }
-        let input = first.input;
-        self.hear_input(top, input);
         true
     }
 

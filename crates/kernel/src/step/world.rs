@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Step;
+use crate::digest::Digest;
 use crate::{
     Agent, AgentId, CallId, CallState, Change, Class, Config, Definition, Event, Key, Kind, Mode,
     Offer, Output, Owed, Refusal, Rights, Session, Spawn, clip,
@@ -25,6 +26,12 @@ fn reader() -> Definition {
         parallel_reads: true,
         ..Definition::new(READER, Kind::Agent)
     }
+}
+
+/// Whether a definition is our own, which no list shows: models get it through other names, and
+/// people never ask for it.
+pub(crate) fn is_internal(digest: &Digest) -> bool {
+    *digest == reader().digest()
 }
 
 impl Step<'_> {
