@@ -2,14 +2,16 @@
 //!
 //! In reading order: the promise every store keeps (here), what can go wrong (`error`), how a
 //! caller waits for a sync (`ticket`), the store in memory (`memory`); then the durable one: what
-//! makes damage visible (`chain`), who may write (`lock`), how far a session had come (`mark`),
-//! and the database (`sqlite`). What is not here: any idea of what an entry means.
+//! makes damage visible (`chain`), who may read (`private`) and write (`lock`), how far a session
+//! had come (`mark`), and the database (`sqlite`). What is not here: any idea of what an entry
+//! means.
 
 mod chain;
 mod error;
 mod lock;
 mod mark;
 mod memory;
+mod private;
 mod sqlite;
 mod ticket;
 

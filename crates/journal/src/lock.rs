@@ -8,7 +8,7 @@
 //! database, not this file.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -18,6 +18,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use locum_kernel::Time;
 
 use crate::Error;
+use crate::private::open;
 
 /// Together half a second: far longer than a fork, and below the two seconds an error may take
 /// even where every pause is twice as long as asked for.
@@ -83,10 +84,6 @@ impl Lock {
     pub(crate) fn lost(&self) -> Error {
         Error::Locked { path: self.path.clone(), holder: holder(&self.path) }
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 /// None: somebody else has it.

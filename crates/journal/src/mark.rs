@@ -16,13 +16,14 @@
 //! noted and written anew.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use locum_kernel::Seq;
 
 use crate::chain::{Hash, Head, sum_of};
+use crate::private;
 
 const SLOT: usize = 64;
 const LIVE: u32 = 0x6b72_616d;
@@ -64,8 +65,7 @@ pub(crate) fn origin(genesis: &Hash) -> Origin {
 
 impl Marks {
     pub(crate) fn open(path: &Path) -> io::Result<(Marks, Found)> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file = private::open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok((Marks { file, is_synced: true, unsynced: 0 }, found(&bytes)))

@@ -44,6 +44,7 @@ use rusqlite::Connection;
 use crate::chain::Facts;
 use crate::lock::Lock;
 use crate::mark::{Found, Marks};
+use crate::private;
 use crate::{Done, Error, Journal, Listed, Records, Snapshot, Ticket, When, last_of};
 use catalogue::{Catalogue, Known};
 use fence::Fence;
@@ -54,6 +55,9 @@ pub use reserve::Kept;
 pub use sound::{Loss, Sound};
 use tables::{Access, Trouble, VERSION};
 use writer::Writer;
+
+/// What a journal may consist of.
+const FILES: [&str; 7] = ["", "-wal", "-shm", "-journal", "-mark", "-lock", "-reserve"];
 
 pub struct Sqlite {
     shared: Arc<Shared>,
@@ -99,12 +103,17 @@ impl Sqlite {
     }
 
     fn start(path: &Path, lock: Lock, takes_over: bool) -> Result<Sqlite, Error> {
+        for suffix in FILES {
+            private::tighten(&beside(path, suffix));
+        }
         let mark = beside(path, "-mark");
         let marks = Marks::open(&mark);
         let unusable = |source| Error::File { path: mark.clone(), source };
         let (mut marks, found) = marks.map_err(unusable)?;
         let ragged = is_ragged(path);
         let (damaged, reader) = survey(path, &found)?;
+        let made = private::make(path);
+        made.map_err(|source| Error::File { path: path.to_owned(), source })?;
         let (connection, fence) = open_to_write(path, &lock, takes_over)?;
         let opened = |connection: &Connection| Catalogue::read(connection, &found);
         let mut catalogue = opened(&connection).map_err(|trouble| broken(path, trouble))?;

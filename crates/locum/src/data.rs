@@ -26,7 +26,9 @@ pub(crate) fn fresh_key(what: &str) -> String {
 
 /// The folder, there or not: the flag's, the environment's, or the platform's.
 pub(crate) fn place(flag: Option<&Path>) -> Result<PathBuf, Complaint> {
-    flag.map(Path::to_owned).or_else(default).ok_or_else(Complaint::no_data_dir)
+    let place = flag.map(Path::to_owned).or_else(default).ok_or_else(Complaint::no_data_dir)?;
+    // Programs that are started elsewhere find files in it as well.
+    Ok(std::path::absolute(&place).unwrap_or(place))
 }
 
 /// The same, made if it is not there.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum as _;
-use locum_kernel::{Rule, State};
+use locum_kernel::{Rule, Session, State};
 use locum_runtime::line::{RunResult, Status};
 
 use crate::complaint::Complaint;
@@ -23,10 +23,11 @@ pub(crate) fn verdict(
     session: &str,
     approvals: Approvals,
     bounds: &Bounds,
+    seen: Option<&Session>,
 ) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
-        Status::Failed => ("E116", "What was handed in was not accepted."),
+        Status::Failed => ("E116", of_failure(result.flaw.as_deref())),
         Status::Denied => ("E130", "A call was denied."),
         Status::NeedsInput => ("E140", "A question was not answered."),
         Status::Limit => ("E150", "A limit was reached."),
@@ -41,7 +42,7 @@ pub(crate) fn verdict(
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
         Status::Denied => denial::told(result),
-        Status::Failed => result.flaw.clone().unwrap_or_else(|| result.text.clone()),
+        Status::Failed => result.flaw.as_deref().map_or_else(|| result.text.clone(), of_program),
         Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
     let resume = result.resume.clone().unwrap_or_default();
@@ -56,7 +57,7 @@ pub(crate) fn verdict(
         Status::Parked | Status::NeedsInput => {
             first_help(result, session).into_iter().chain([resume]).collect()
         }
-        Status::Denied => denial::remedies(result, session, &resume),
+        Status::Denied => denial::remedies(result, session, &resume, seen),
         Status::Ok | Status::Failed | Status::Limit | Status::Error | Status::Cancelled => {
             vec![resume]
         }
@@ -66,7 +67,7 @@ pub(crate) fn verdict(
     Err(Complaint { code, what: what.into(), cause, next, exit: result.exit })
 }
 
-/// The next run with the rules and the mode of this one: they hold for one run.
+/// The next run with the rules, the mode and the trust of this one: they hold for one run.
 fn carried(step: String, bounds: &Bounds) -> String {
     if !step.starts_with("locum run ") {
         return step;
@@ -76,7 +77,26 @@ fn carried(step: String, bounds: &Bounds) -> String {
         mode.and_then(|mode| Some(format!(" --mode {}", mode.to_possible_value()?.get_name())));
     let rule = |rule: Rule| format!(" --{} {}", rule.kind.word(), quote(&rule::called(&rule)));
     let rules: String = bounds.rules().into_iter().map(rule).collect();
-    format!("{step}{}{rules}", mode.unwrap_or_default())
+    let trust = if bounds.trust { " --trust" } else { "" };
+    format!("{step}{}{rules}{trust}", mode.unwrap_or_default())
+}
+
+/// An agent that is a program hands nothing in that could be judged.
+fn of_failure(flaw: Option<&str>) -> &'static str {
+    match flaw {
+        Some(flaw) if flaw.starts_with("the program ") => "The program failed.",
+        Some(_) | None => "What was handed in was not accepted.",
+    }
+}
+
+/// The kernel names the exit code with the least words.
+fn of_program(flaw: &str) -> String {
+    match flaw.strip_prefix("the program ended with ") {
+        Some(code) if code.parse::<i32>().is_ok() => {
+            format!("It ended with exit code {code}. What it said is above.")
+        }
+        Some(_) | None => flaw.to_owned(),
+    }
 }
 
 /// Those whom only a person can help, as one line.

@@ -22,9 +22,11 @@ pub(crate) trait Face {
     }
 }
 
-/// How to answer, in one line under an ask.
-pub(crate) fn hint(kind: &str, options: &[String]) -> String {
+/// How to answer, in one line under the ask of an agent at this depth.
+pub(crate) fn hint(kind: &str, options: &[String], depth: u32) -> String {
     match kind {
+        // Main has no siblings.
+        "approval" if depth == 0 => ours("y once · a this agent · p always · n [why]").into_owned(),
         "approval" => {
             ours("y once · a this agent · f its siblings too · p always · n [why]").into_owned()
         }

@@ -31,10 +31,10 @@ pub(crate) struct Flags {
     #[command(subcommand)]
     pub(crate) command: Command,
     /// Where sessions are kept [env: `LOCUM_DATA`] [default: the platform's data folder]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", overrides_with = "data")]
     pub(crate) data: Option<PathBuf>,
     /// The configuration [env: `LOCUM_CONFIG`] [default: ~/.config/locum/config.toml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", overrides_with = "config")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) face: Face,

@@ -78,11 +78,20 @@ pub(crate) fn is_on() -> bool {
     IS_ON.get().is_some()
 }
 
+/// Files, devices and terminals. Whoever opens a pipe waits until somebody reads it, and whoever
+/// writes to it, for them: no work waits for its log.
 fn append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+        let kind = std::fs::metadata(path).map(|data| data.file_type());
+        if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_dir() && !kind.is_char_device()) {
+            return Err(io::Error::other("it is a pipe or something else that is no file"));
+        }
+        options.mode(0o600);
+    }
     options.open(path)
 }
 

@@ -26,8 +26,10 @@ const UNFINISHED_BYTES_MAX: usize = 4 << 10;
 /// Lines that wait for patience to end, or for the next second: nobody wants to see what was
 /// printed long ago.
 const WAITING_MAX: usize = 2 * LINES_PER_SECOND;
-/// As much as a piece holds at most: of more than that between two pieces some is missing.
+/// As much as a piece is of, at most: of more than that between two pieces the rest is missing.
 const PIECE_BYTES: u64 = 2 << 10;
+/// Whoever printed so recently is thought to go on, and has a share of what is shown.
+const BUSY_MS: u64 = 2_000;
 /// Calls whose end is remembered. A piece comes at most a moment too late.
 const OVER_MAX: usize = 256;
 /// By so much of what was heard last its place in the result is found.
@@ -55,9 +57,48 @@ struct Heard {
     /// The newest piece, by which the next is known to go on.
     tail: String,
     unfinished: String,
-    waiting: VecDeque<String>,
-    /// Lines that nobody will see.
-    left_out: u64,
+    waiting: VecDeque<Waiting>,
+    /// What nobody will see of what came before that.
+    left_out: LeftOut,
+    /// When it printed last, and when a line of it was shown last.
+    printed: Time,
+    told: Time,
+    /// Lines shown in the second that is under way.
+    shown: usize,
+}
+
+enum Waiting {
+    Line(String),
+    /// So many bytes were printed here and never heard.
+    Unheard(u64),
+}
+
+/// Lines where they were heard, bytes where not even that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LeftOut {
+    lines: u64,
+    bytes: u64,
+}
+
+impl LeftOut {
+    fn add(&mut self, waiting: &Waiting) {
+        match waiting {
+            Waiting::Line(_) => self.lines += 1,
+            Waiting::Unheard(bytes) => self.bytes += bytes,
+        }
+    }
+
+    fn told(self) -> Option<String> {
+        let lines = (self.lines > 0).then(|| many(self.lines, "line"));
+        let bytes = (self.bytes > 0).then(|| many(self.bytes, "byte"));
+        let told: Vec<String> = lines.into_iter().chain(bytes).collect();
+        (!told.is_empty()).then(|| format!("[{} not shown]", told.join(" and ")))
+    }
+}
+
+fn many(count: u64, what: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{end}")
 }
 
 impl Overheard {
@@ -91,22 +132,35 @@ impl Overheard {
         }
         // Programs that are agents have no beginning of their own.
         let begin = || Heard::new(path, String::new(), now);
-        self.calls.entry(call.clone()).or_insert_with(begin).hear(*bytes, tail);
+        self.calls.entry(call.clone()).or_insert_with(begin).hear(*bytes, tail, now);
         self.tick()
     }
 
-    /// What has waited long enough.
+    /// What has waited long enough. Whoever prints has a share of their own: what comes first in a
+    /// second must not take it all, second after second.
     pub(crate) fn tick(&mut self) -> Vec<String> {
         let now = self.clock.now();
         if self.second != now.0 / 1_000 {
             (self.second, self.shown) = (now.0 / 1_000, 0);
+            self.calls.values_mut().for_each(|heard| heard.shown = 0);
         }
+        let is_due = |it: &&mut Heard| now.since(it.began) >= PATIENCE_MS && it.is_busy(now);
+        let mut busy: Vec<&mut Heard> = self.calls.values_mut().filter(is_due).collect();
+        let share = (LINES_PER_SECOND / busy.len().max(1)).max(1);
+        // More than there are lines for take turns.
+        busy.sort_by_key(|heard| heard.told);
         let mut out = Vec::new();
-        for heard in self.calls.values_mut().filter(|it| now.since(it.began) >= PATIENCE_MS) {
-            let room = LINES_PER_SECOND.saturating_sub(self.shown);
+        for heard in busy {
+            let left = LINES_PER_SECOND.saturating_sub(self.shown);
+            let room = share.saturating_sub(heard.shown).min(left);
             let before = out.len();
             heard.tell(room, &mut out);
-            self.shown += out.len() - before;
+            let lines = out.len() - before;
+            if lines > 0 {
+                heard.told = now;
+            }
+            heard.shown += lines;
+            self.shown += lines;
         }
         out
     }
@@ -122,7 +176,9 @@ impl Overheard {
         }
         heard.hear_rest(&end.output);
         let skipped = heard.waiting.len().saturating_sub(LAST_LINES_MAX);
-        heard.left_out += heard.waiting.drain(..skipped).len() as u64;
+        for waiting in heard.waiting.drain(..skipped) {
+            heard.left_out.add(&waiting);
+        }
         let mut out = Vec::new();
         heard.tell(usize::MAX, &mut out);
         let exit = end.exit.map(|exit| format!(", exit {exit}")).unwrap_or_default();
@@ -144,11 +200,22 @@ impl Heard {
             tail: String::new(),
             unfinished: String::new(),
             waiting: VecDeque::new(),
-            left_out: 0,
+            left_out: LeftOut::default(),
+            printed: began,
+            told: began,
+            shown: 0,
         }
     }
 
-    fn hear(&mut self, bytes: u64, tail: &str) {
+    /// Has something to show, or will have.
+    fn is_busy(&self, now: Time) -> bool {
+        !self.waiting.is_empty()
+            || self.left_out != LeftOut::default()
+            || (self.bytes > 0 && now.since(self.printed) < BUSY_MS)
+    }
+
+    fn hear(&mut self, bytes: u64, tail: &str, now: Time) {
+        self.printed = now;
         // Words about progress, which are whole.
         if bytes == 0 {
             if self.tail != tail {
@@ -160,14 +227,27 @@ impl Heard {
         // A sign that is not whole yet.
         let tail = tail.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let more = bytes.saturating_sub(self.bytes);
-        let fresh = fresh(&self.tail, tail, more);
-        if fresh.len() == tail.len() && more > PIECE_BYTES {
-            self.add(&format!("\n[{} not shown]\n", cut()));
+        if more > PIECE_BYTES {
+            self.miss(more - PIECE_BYTES);
+            self.add(tail);
+        } else {
+            self.add(fresh(&self.tail, tail, more));
         }
-        let fresh = fresh.to_owned();
-        self.add(&fresh);
         self.bytes = bytes;
         tail.clone_into(&mut self.tail);
+    }
+
+    /// So many bytes come between what was heard and what follows.
+    fn miss(&mut self, bytes: u64) {
+        // The line that was under way has its end there.
+        if !self.unfinished.is_empty() {
+            self.add("\n");
+        }
+        if let Some(Waiting::Unheard(before)) = self.waiting.back_mut() {
+            *before += bytes;
+        } else {
+            self.push(Waiting::Unheard(bytes));
+        }
     }
 
     /// What was printed after the last piece is at the end of the result.
@@ -192,36 +272,52 @@ impl Heard {
             let from = self.unfinished.len() - UNFINISHED_BYTES_MAX / 2;
             let from = self.unfinished.ceil_char_boundary(from);
             self.unfinished.drain(..from);
+            self.left_out.bytes += from as u64;
         }
     }
 
     fn wait(&mut self, line: &str) {
         let line = as_seen(line);
-        if line.is_empty() {
-            return;
+        if !line.is_empty() {
+            self.push(Waiting::Line(line));
         }
-        if self.waiting.len() == WAITING_MAX {
-            self.waiting.pop_front();
-            self.left_out += 1;
+    }
+
+    fn push(&mut self, waiting: Waiting) {
+        if self.waiting.len() == WAITING_MAX
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.left_out.add(&oldest);
         }
-        self.waiting.push_back(line);
+        self.waiting.push_back(waiting);
     }
 
     /// At most so many lines, which leaves nothing older to be shown after them.
     fn tell(&mut self, room: usize, out: &mut Vec<String>) {
         let path = &self.path;
-        if self.waiting.is_empty() && self.left_out == 0 || room == 0 {
+        let is_silent = self.waiting.is_empty() && self.left_out == LeftOut::default();
+        if is_silent || room == 0 {
             return;
         }
         if !std::mem::replace(&mut self.is_shown, true) && !self.title.is_empty() {
             out.push(format!("{path}: ({})", self.title));
         }
-        let skipped = std::mem::take(&mut self.left_out);
-        if skipped > 0 {
-            out.push(format!("{path} | [{skipped} lines not shown]"));
-        }
+        let mut left_out = std::mem::take(&mut self.left_out);
         let lines = self.waiting.len().min(room);
-        out.extend(self.waiting.drain(..lines).map(|line| format!("{path} | {line}")));
+        for waiting in self.waiting.drain(..lines) {
+            if let Waiting::Line(line) = &waiting {
+                let told = std::mem::take(&mut left_out).told();
+                out.extend(told.iter().chain([line]).map(|it| format!("{path} | {it}")));
+            } else {
+                left_out.add(&waiting);
+            }
+        }
+        // What goes on being left out is told as one.
+        if self.waiting.is_empty() {
+            out.extend(left_out.told().map(|told| format!("{path} | {told}")));
+        } else {
+            self.left_out = left_out;
+        }
     }
 }
 
@@ -262,6 +358,7 @@ fn title(name: &str, input: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use locum_kernel::{Mode, Outcome};
@@ -318,7 +415,8 @@ mod tests {
             heard.add("a line\n");
         }
         assert_eq!(heard.waiting.len(), WAITING_MAX);
-        assert_eq!(heard.left_out, 1_000 - WAITING_MAX as u64);
+        assert_eq!(heard.left_out.lines, 1_000 - WAITING_MAX as u64);
+        assert!(heard.left_out.bytes > 190_000, "{:?}", heard.left_out);
     }
 
     /// A clock that is set.
@@ -403,6 +501,76 @@ mod tests {
         clock.0.store(2_000, Ordering::Relaxed);
         assert_eq!(overheard.tick().last().map(String::as_str), Some("main | 99"));
         assert!(overheard.tick().is_empty());
+    }
+
+    fn printed_so_far(path: &str, call: &str, text: &str) -> Line {
+        let tail = &text[text.len().saturating_sub(2_048)..];
+        let (call, bytes, tail) = (call.to_owned(), text.len() as u64, tail.to_owned());
+        line(path, Body::ToolOutput { call, bytes, tail })
+    }
+
+    /// Every byte is in a line that is shown, in one that is counted, or counted itself.
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let clock = Arc::new(Set::default());
+        let mut overheard = Overheard::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        overheard.follow(&began("main", "1"));
+        let (mut text, mut shown) = (String::new(), Vec::new());
+        for burst in 1..=5 {
+            for number in 0..2_000 {
+                let _ = writeln!(text, "{burst} {number:06}");
+            }
+            clock.0.store(burst * 1_500, Ordering::Relaxed);
+            shown.extend(overheard.follow(&printed_so_far("main", "1", &text)));
+            clock.0.store(burst * 1_500 + 500, Ordering::Relaxed);
+            shown.extend(overheard.tick());
+        }
+        let result = finished("main", "1", &format!("[…]{}", &text[text.len() - 4_096..]));
+        shown.extend(overheard.follow(&result));
+        let (mut bytes, mut notices) = (0, 0);
+        for line in shown.iter().filter_map(|line| line.strip_prefix("main | ")) {
+            let Some(words) = line.strip_prefix('[') else {
+                bytes += line.len() as u64 + 1;
+                continue;
+            };
+            notices += 1;
+            let words: Vec<&str> = words.split(' ').collect();
+            for pair in words.windows(2) {
+                let Ok(count) = pair[0].parse::<u64>() else { continue };
+                bytes += if pair[1].starts_with("line") { count * 9 } else { count };
+            }
+        }
+        assert!(notices >= 5, "{shown:?}");
+        // A line that a gap cuts is counted whole or not at all.
+        let total = text.len() as u64;
+        assert!(bytes.abs_diff(total) <= 9 * notices, "{bytes} of {total}: {shown:?}");
+    }
+
+    #[test]
+    fn whoever_prints_at_the_same_time_has_a_share() {
+        let clock = Arc::new(Set::default());
+        let mut overheard = Overheard::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        for (path, call) in [("main/a", "1"), ("main/b", "2")] {
+            overheard.follow(&began(path, call));
+        }
+        let (mut text, mut seconds) = (String::new(), Vec::new());
+        for second in 1..=4 {
+            for number in 0..50 {
+                let _ = writeln!(text, "{second} {number}");
+            }
+            clock.0.store(second * 1_000, Ordering::Relaxed);
+            // Always the same one first.
+            let mut shown = overheard.follow(&printed_so_far("main/a", "1", &text));
+            shown.extend(overheard.follow(&printed_so_far("main/b", "2", &text)));
+            clock.0.store(second * 1_000 + 500, Ordering::Relaxed);
+            shown.extend(overheard.tick());
+            let of = |path: &str| shown.iter().filter(|line| line.starts_with(path)).count();
+            seconds.push((of("main/a | "), of("main/b | ")));
+        }
+        // The first second is the first one's: nobody knew of another.
+        for (a, b) in &seconds[1..] {
+            assert!((9..=11).contains(a) && (9..=11).contains(b), "{seconds:?}");
+        }
     }
 
     #[test]

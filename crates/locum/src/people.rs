@@ -4,7 +4,7 @@
 //! Standard input is read on a thread of its own, because nothing can stop such a read: the
 //! thread is left behind when the run ends.
 
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 use std::thread;
 
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::address;
 use crate::complaint::Complaint;
 use crate::kept::unkept;
-use crate::print::note;
+use crate::print::{self, note};
 
 /// The text to say; `-` stands for all of standard input.
 pub(crate) fn said(text: &str) -> Result<String, Complaint> {
@@ -40,10 +40,15 @@ pub(crate) fn said(text: &str) -> Result<String, Complaint> {
 /// Lines of standard input, until it ends.
 pub(crate) fn lines() -> io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(64);
+    let echoes = io::stdin().is_terminal();
     let read = move || {
         // By bytes: a line that is not text is a bad line, not the end of all lines.
         for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
+            // At once: until it is known, a tree would be drawn in the wrong place.
+            if echoes {
+                print::typed(&line);
+            }
             if sender.blocking_send(line).is_err() {
                 break;
             }

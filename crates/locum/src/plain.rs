@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use locum_kernel::AskTo;
 use locum_runtime::clock::System;
-use locum_runtime::line::{AskOpened, Body, Line};
+use locum_runtime::line::{AgentRef, AskOpened, Body, Line};
 
 use crate::face::{Face, hint};
 use crate::overheard::{self, Overheard};
 use crate::print::{line, say};
-use crate::screen::{cut_end, ours};
+use crate::screen::{cut_end, ours, quoted};
 use crate::text::clean;
 
 /// Holds back what main said last: it may be the final text. Everything else is shown at once.
@@ -48,11 +48,11 @@ impl Face for Plain {
         let lines = self.overheard.follow(told);
         self.show(&lines);
         if let Body::RunResult(result) = &told.body {
-            let last = format!("{}: {}", told.agent.path, result.text);
+            let last = format!("{}: {}", told.agent.path, quoted(&result.text));
             self.held.take_if(|before| *before == last);
             self.flush();
             // Exactly as it was said it is in the JSON lines and behind `-o`.
-            line(&clean(&result.text));
+            line(&clean(&quoted(&result.text)));
             return;
         }
         let Some(shown) = plain(told, self.hints) else { return };
@@ -72,13 +72,16 @@ impl Face for Plain {
     }
 }
 
-fn asked(path: &str, ask: &AskOpened, hints: bool) -> String {
+fn asked(agent: &AgentRef, ask: &AskOpened, hints: bool) -> String {
+    let path = &agent.path;
     let because = ask.because.as_deref().map(|why| format!("\n    because: {}", ours(&clean(why))));
     let because = because.unwrap_or_default();
     let summary = cut_end(&ask.summary);
     let shown = format!("{path}: ({} {}: {summary}){because}", ask.kind, ask.id);
     match (hints, ask.to) {
-        (true, AskTo::Person) => format!("{shown}\n    {}", hint(ask.kind, &ask.options)),
+        (true, AskTo::Person) => {
+            format!("{shown}\n    {}", hint(ask.kind, &ask.options, agent.depth))
+        }
         (true, AskTo::Parent) | (false, _) => shown,
     }
 }
@@ -86,13 +89,13 @@ fn asked(path: &str, ask: &AskOpened, hints: bool) -> String {
 fn plain(told: &Line, hints: bool) -> Option<String> {
     let path = &told.agent.path;
     match &told.body {
-        Body::AskOpened(ask) => Some(asked(path, ask, hints)),
+        Body::AskOpened(ask) => Some(asked(&told.agent, ask, hints)),
         // Whoever is here now was not there when they were opened.
         Body::RunStarted(run) if !run.asks.is_empty() => {
-            let open = run.asks.iter().map(|open| asked(&open.agent.path, &open.ask, hints));
+            let open = run.asks.iter().map(|open| asked(&open.agent, &open.ask, hints));
             Some(open.collect::<Vec<_>>().join("\n"))
         }
-        Body::Message { text, .. } => Some(format!("{path}: {text}")),
+        Body::Message { text, .. } => Some(format!("{path}: {}", quoted(text))),
         Body::Retry { attempt, max, wait_ms, cause, .. } => {
             let seconds = wait_ms.div_ceil(1_000);
             Some(format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})"))

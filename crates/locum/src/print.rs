@@ -34,7 +34,7 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn say(text: &str) {
     let mut beside = beside();
     match &mut *beside {
-        Some(waiting) if waiting.len() < BESIDE_MAX => waiting.push(text.to_owned()),
+        Some(waiting) if waiting.len() < BESIDE_MAX => waiting.push(Word::Said(text.to_owned())),
         // The tree stands still, and so does whoever would read it.
         Some(_) => {}
         None => {
@@ -43,11 +43,23 @@ pub(crate) fn say(text: &str) {
     }
 }
 
+/// A line was typed at the terminal, which has shown it by itself.
+pub(crate) fn typed(text: &str) {
+    if let Some(waiting) = beside().as_mut().filter(|it| it.len() < BESIDE_MAX) {
+        waiting.push(Word::Typed(text.to_owned()));
+    }
+}
+
+pub(crate) enum Word {
+    Said(String),
+    Typed(String),
+}
+
 /// What others say while a tree is drawn, until it has room for it.
-static BESIDE: Mutex<Option<Vec<String>>> = Mutex::new(None);
+static BESIDE: Mutex<Option<Vec<Word>>> = Mutex::new(None);
 const BESIDE_MAX: usize = 256;
 
-fn beside() -> MutexGuard<'static, Option<Vec<String>>> {
+fn beside() -> MutexGuard<'static, Option<Vec<Word>>> {
     BESIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -61,7 +73,7 @@ impl Beside {
     }
 
     #[expect(clippy::unused_self, reason = "only whoever draws the tree has room for it")]
-    pub(crate) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<Word> {
         beside().as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
@@ -69,6 +81,11 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         let left = beside().take();
-        left.into_iter().flatten().for_each(|text| say(&text));
+        for word in left.into_iter().flatten() {
+            match word {
+                Word::Said(text) => say(&text),
+                Word::Typed(_) => {}
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use locum_journal::Journal;
 use locum_kernel::Config;
-use locum_runtime::clock::System;
+use locum_runtime::clock::{System, rfc3339};
 use locum_runtime::driver::{Driver, retell};
 use locum_runtime::line::{Body, Line};
 use locum_runtime::live::{PieceKind, Reader, Told};
@@ -114,7 +114,8 @@ async fn print(mut face: Box<dyn Face + Send>, mut source: Source) {
                         }
                     };
                     let agent = (*piece.agent).clone();
-                    face.line(&Line { seq, agent, body, ..Line::clone(last) });
+                    let ts = rfc3339(piece.at);
+                    face.line(&Line { seq, ts, agent, body, ..Line::clone(last) });
                 }
             }
             Told::Gap { seq, missed } => {

@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &Run, places: &Places<'_>) -> Result<u8, Complaint> {
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
     let ended = tasks.block_on(exchange(flags, places));
     let verdict = ended.and_then(|(last, extract)| {
-        let verdict = conclude(flags, &last)?;
+        let verdict = conclude(flags, &last, places)?;
         // Whoever asked has the answer by now.
         tasks.block_on(async {
             if let Some(extract) = extract {
@@ -64,7 +64,11 @@ pub(crate) fn run(flags: &Run, places: &Places<'_>) -> Result<u8, Complaint> {
 }
 
 /// Writes the answer where it is wanted, and says how it went.
-fn conclude(flags: &Run, last: &Line) -> Result<Result<u8, Complaint>, Complaint> {
+fn conclude(
+    flags: &Run,
+    last: &Line,
+    places: &Places<'_>,
+) -> Result<Result<u8, Complaint>, Complaint> {
     let Body::RunResult(result) = &last.body else { return Ok(Ok(0)) };
     if let Some(file) = &flags.output {
         let failed = |error| Complaint::output(file, &last.session, &error);
@@ -76,7 +80,11 @@ fn conclude(flags: &Run, last: &Line) -> Result<Result<u8, Complaint>, Complaint
         fs::write(file, text).map_err(failed)?;
     }
     let approvals = flags.approvals.unwrap_or_else(approvals_here);
-    Ok(verdict(result, &last.session, approvals, &flags.bounds))
+    // What would have helped depends on the rules that held; without them less is offered.
+    let look = || Sight::open(Some(&data::place(places.data)?))?.find(Some(&last.session));
+    let seen = (result.status == Status::Denied).then(look).and_then(Result::ok);
+    let seen = seen.as_ref().map(|(_, session)| session);
+    Ok(verdict(result, &last.session, approvals, &flags.bounds, seen))
 }
 
 /// A run may cost money: that its result can be written nowhere is better known before.

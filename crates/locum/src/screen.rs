@@ -170,6 +170,14 @@ pub(crate) fn cut_end(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// What somebody wrote, with the marks of ours that they took over from a tool's result.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    if screen().ascii && text.contains("[…") {
+        return Cow::Owned(text.replace("[…", "[..."));
+    }
+    Cow::Borrowed(text)
+}
+
 /// Where something was left out.
 pub(crate) fn cut() -> &'static str {
     if screen().ascii { "..." } else { "…" }

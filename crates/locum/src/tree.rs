@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use locum_kernel::{AskTo, State, Time};
 use locum_runtime::clock::Clock;
-use locum_runtime::line::{AskOpened, Body, Line};
+use locum_runtime::line::{AgentRef, AskOpened, Body, Line};
 
 use crate::face::{Face, hint};
 use crate::overheard::newest;
-use crate::print::{Beside, line};
-use crate::screen::{Ink, between, cut, cut_end, err, of_state, ours, spinner};
+use crate::print::{Beside, Word, line};
+use crate::screen::{Ink, between, cut, cut_end, err, of_state, ours, quoted, spinner};
 use crate::text::{clean, row};
 
 /// How often the clock and the spinner move.
@@ -43,6 +43,8 @@ struct Shown {
     state: State,
     doing: String,
     since: Time,
+    /// How long it had been doing that by then, where it says so.
+    ran_s: Option<u64>,
     /// What its tools print, by call: the newest line.
     prints: BTreeMap<String, String>,
 }
@@ -104,7 +106,8 @@ impl Tree {
             let indent = "  ".repeat(shown.depth as usize + 1);
             let seconds = self.clock.now().since(shown.since) / 1_000;
             let word = shown.state.word();
-            let text = format!("{name} {word} {} {}", clock(seconds), shown.doing);
+            let ran = shown.ran_s.map(|ran| format!(", {}s", ran + seconds)).unwrap_or_default();
+            let text = format!("{name} {word} {} {}{ran}", clock(seconds), shown.doing);
             let room = width.saturating_sub(indent.len() + 1);
             let text = row(&text, room);
             // Coloured last: what a colour takes is no room.
@@ -149,6 +152,7 @@ impl Tree {
             state: State::Done,
             doing: String::new(),
             since: now,
+            ran_s: None,
             prints: BTreeMap::new(),
         });
         match &told.body {
@@ -158,9 +162,13 @@ impl Tree {
                     shown.prints.clear();
                 }
                 shown.since = now;
-                shown.doing = cut_end(&attention.sentence).into_owned();
+                let said = cut_end(&attention.sentence);
+                let (doing, ran_s) = timed(&said);
+                (shown.doing, shown.ran_s) = (doing.to_owned(), ran_s);
             }
-            Body::ToolStarted { name, input, .. } => shown.doing = format!("{name} {input}"),
+            Body::ToolStarted { name, input, .. } => {
+                (shown.doing, shown.ran_s) = (format!("{name} {input}"), None);
+            }
             Body::ToolOutput { call, tail, .. } => {
                 // A piece that comes too late is of a tool that does not run any more.
                 if !is_over(shown.state)
@@ -172,19 +180,20 @@ impl Tree {
             Body::ToolFinished(end) => drop(shown.prints.remove(&end.call)),
             Body::Retry { attempt, max, wait_ms, cause, .. } => {
                 let seconds = wait_ms.div_ceil(1_000);
-                shown.doing = format!("try {attempt} of {max} in {seconds} s: {cause}");
+                let doing = format!("try {attempt} of {max} in {seconds} s: {cause}");
+                (shown.doing, shown.ran_s) = (doing, None);
             }
             Body::TurnFinished { cost_usd, usage: Some(_), .. } => {
                 self.usd = self.usd.zip(*cost_usd).map(|(sum, cost)| sum + cost);
             }
             // What is for the agent above is for nobody at the keyboard.
             Body::AskOpened(ask) if ask.to == AskTo::Person => {
-                self.asking.push(Asking::new(&told.agent.path, ask));
+                self.asking.push(Asking::new(&told.agent, ask));
             }
             Body::AskClosed { id, .. } => self.asking.retain(|open| open.id != *id),
             Body::RunStarted(run) => {
                 let open = run.asks.iter().filter(|open| open.ask.to == AskTo::Person);
-                self.asking = open.map(|open| Asking::new(&open.agent.path, &open.ask)).collect();
+                self.asking = open.map(|open| Asking::new(&open.agent, &open.ask)).collect();
             }
             Body::AskOpened(_)
             | Body::InputQueued(_)
@@ -214,7 +223,7 @@ impl Tree {
                 if told.agent.depth == 0 {
                     self.last_words.clone_from(text);
                 }
-                format!("{path}: {text}")
+                format!("{path}: {}", quoted(text))
             }
             Body::AskOpened(ask) if ask.to == AskTo::Person => self.newest_ask(),
             Body::AskOpened(ask) => format!("{path} asks its parent: {}", ask.summary),
@@ -238,7 +247,7 @@ impl Tree {
                 self.rows.clear();
                 // On a terminal the words were just said; elsewhere they are the output.
                 if result.text != self.last_words || !io::IsTerminal::is_terminal(&io::stdout()) {
-                    line(&clean(&result.text));
+                    line(&clean(&quoted(&result.text)));
                 }
                 return;
             }
@@ -286,6 +295,24 @@ impl Tree {
         }
     }
 
+    /// What others have to say, and what was typed. The terminal has shown that itself, below the
+    /// region, and gone to the next line: it is taken away with the region and said above it.
+    fn listen(&mut self) {
+        for word in self.beside.take() {
+            match word {
+                Word::Said(text) => self.say(&text),
+                // What stands among what was said may stay there.
+                Word::Typed(_) if self.drawn == 0 => {}
+                Word::Typed(text) => {
+                    self.drawn += 1;
+                    if !text.trim().is_empty() {
+                        self.say(&format!("> {}", clean(text.trim())));
+                    }
+                }
+            }
+        }
+    }
+
     fn doing(&self, path: &str) -> String {
         self.rows.get(path).map(|shown| shown.doing.clone()).unwrap_or_default()
     }
@@ -293,14 +320,13 @@ impl Tree {
 
 impl Face for Tree {
     fn line(&mut self, told: &Line) {
+        self.listen();
         self.follow(told);
         self.tell(told);
     }
 
     fn pause(&mut self) {
-        for text in self.beside.take() {
-            self.say(&text);
-        }
+        self.listen();
         if !self.rows.values().all(|shown| is_over(shown.state)) {
             self.draw();
         }
@@ -317,8 +343,9 @@ impl Face for Tree {
 }
 
 impl Asking {
-    fn new(path: &str, ask: &AskOpened) -> Asking {
-        let hint = hint(ask.kind, &ask.options);
+    fn new(agent: &AgentRef, ask: &AskOpened) -> Asking {
+        let path = &agent.path;
+        let hint = hint(ask.kind, &ask.options, agent.depth);
         let because =
             ask.because.as_deref().map(|why| format!("\n    because: {}", ours(&clean(why))));
         let because = because.unwrap_or_default();
@@ -346,6 +373,13 @@ fn is_over(state: State) -> bool {
     }
 }
 
+/// A sentence that ends with how long it has been so, such as `exec runs, 3s`, apart from that.
+fn timed(sentence: &str) -> (&str, Option<u64>) {
+    let seconds = |text: &str| text.strip_suffix('s')?.parse().ok();
+    let parts = sentence.rsplit_once(", ").and_then(|(doing, ran)| Some((doing, seconds(ran)?)));
+    parts.map_or((sentence, None), |(doing, ran)| (doing, Some(ran)))
+}
+
 fn clock(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
@@ -353,4 +387,24 @@ fn clock(seconds: u64) -> String {
 /// A terminal that is gone is nobody to draw for.
 fn show(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_gone_on_goes_on() {
+        let cases = [
+            ("exec runs, 0s", ("exec runs", Some(0))),
+            ("waits for the model, 12s", ("waits for the model", Some(12))),
+            // Time that is left is another thing, and so are words.
+            ("waits for one of 2 agents, 30s left", ("waits for one of 2 agents, 30s left", None)),
+            ("starts after a, as", ("starts after a, as", None)),
+            ("between calls", ("between calls", None)),
+        ];
+        for (sentence, expected) in cases {
+            assert_eq!(timed(sentence), expected, "{sentence}");
+        }
+    }
 }

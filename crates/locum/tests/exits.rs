@@ -159,9 +159,19 @@ fn after_a_denial_the_remedy_fits_the_cause() {
     let cases: &[(&str, &[&str], &str, &[&str])] = &[
         (ASKS, &[], "nobody is there to ask", &["GO_ON --approvals park"]),
         (ASKS, &["--deny", "mend"], "denied by rule: deny mend", &[rules, "GO_ON --deny mend"]),
-        (ASKS, &["--mode", "plan"], "plan mode: mend has effects", &["GO_ON --mode ask"]),
-        (CEILING, &["--trust"], "beyond what looker (a1) may do", &["locum show a1 -s s", "GO_ON"]),
-        (UNASKED, &["--trust"], "shy never asks", &["GO_ON --allow 'write \"a\"'"]),
+        (
+            ASKS,
+            &["--mode", "plan"],
+            "plan mode: mend has effects",
+            &["GO_ON --mode ask --approvals park"],
+        ),
+        (
+            CEILING,
+            &["--trust"],
+            "beyond what looker (a1) may do",
+            &["locum show a1 -s s", "GO_ON --trust"],
+        ),
+        (UNASKED, &["--trust"], "shy never asks", &["GO_ON --allow 'write \"a\"' --trust"]),
         // Whoever leaves asks open goes on doing so; the rule is what has to change.
         (
             ASKS,
@@ -185,6 +195,37 @@ fn after_a_denial_the_remedy_fits_the_cause() {
             remedies.iter().map(|remedy| remedy.replace("GO_ON", GO_ON)).collect();
         assert_eq!(done, expected, "{flags:?}: {told}");
         assert_eq!(folder.read("effects.log"), "");
+    }
+}
+
+/// What is offered helps, also where the call says more than its line; and whoever is told to look
+/// at an agent sees what it may do.
+#[test]
+fn what_is_offered_after_a_denial_helps() {
+    let folder = Folder::new("helps");
+    fs::create_dir_all(folder.0.join(".claude/agents")).unwrap();
+    fs::create_dir_all(folder.0.join("sub")).unwrap();
+    folder.write(".claude/agents/shy.md", SHY);
+    folder.write(".claude/agents/looker.md", LOOKER);
+    let call = "exec: {command: 'touch made', cwd: sub}";
+    let script = UNASKED.replace("write: {path: a, content: b}", call);
+    assert!(script.contains(call));
+    let model = folder.script("script.yaml", &script);
+    let output = folder.output(&["run", "go", "-m", &model, "-s", "s", "--trust"]);
+    let told = stderr(&output);
+    let rules = ["exec \"cd sub\"", "exec \"touch made\""];
+    let offered = rules.map(|rule| format!(" --allow '{rule}'")).concat();
+    assert!(told.contains(&format!("\ndo: {GO_ON}{offered}\n")), "{told}");
+    let again = ["run", "go", "-m", &model, "-s", "t", "--trust", "--allow", rules[0], "--allow"];
+    let output = folder.output(&[&again[..], &[rules[1]]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(folder.0.join("sub/made").exists());
+    let model = folder.script("ceiling.yaml", CEILING);
+    let output = folder.output(&["run", "go", "-m", &model, "-s", "u", "--trust"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let shown = folder.text(&["show", "a1", "-s", "u"]);
+    for words in ["looker (its file: locum definitions looker)", "may use    ", "grep", "read"] {
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 }
 

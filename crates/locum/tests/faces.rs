@@ -10,7 +10,7 @@ mod server;
 #[expect(dead_code, reason = "shared with tests that need other parts of it")]
 mod support;
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use pty::Terminal;
 use serde_json::json;
@@ -49,7 +49,9 @@ fn flags_are_taken_before_and_after_the_command() {
     let model = folder.script("script.yaml", "agents: {main: [{say: hello}]}");
     let run = ["run", "go", "-m", &model];
     let face = ["--plain", "--ascii", "--color", "never", "--log", "log.txt", "-v"];
-    for arguments in [[&face[..], &run].concat(), [&run[..], &face].concat()] {
+    // Once, or as often as a wrapper around it likes.
+    let both = [&face[..], &run, &face, &face].concat();
+    for arguments in [[&face[..], &run].concat(), [&run[..], &face].concat(), both] {
         let before = folder.read("log.txt").lines().count();
         let output = folder.output(&arguments);
         assert_eq!(stdout(&output), "hello\n", "{}", stderr(&output));
@@ -264,6 +266,12 @@ fn a_log_that_cannot_be_written_is_told_before_anything_is_done() {
         assert!(told.contains(file), "{told}");
         assert!(!folder.data().exists(), "something was done");
     }
+    // Nobody reads this pipe, and nobody waits for whoever might.
+    let made = Command::new("mkfifo").arg(folder.0.join("pipe")).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let told = folder.refused(&[&run[..], &["pipe"]].concat(), 2, "E117");
+    assert!(told.contains("it is a pipe"), "{told}");
+    assert_eq!(folder.text(&[&run[..], &["/dev/null"]].concat()), "hello\n");
     // One that cannot be written later is no reason to stop.
     let output = folder.output(&[&run[..], &["/dev/full"]].concat());
     assert_eq!((stdout(&output), output.status.code()), ("hello\n", Some(0)));

@@ -214,3 +214,35 @@ fn an_agent_may_be_named_after_the_program_that_it_is() {
     let found = ["claude", "gemini", "CLAUDE", "README", "agents"].map(|it| names.contains(&it));
     assert_eq!(found, [true, true, false, false, false], "{listed}");
 }
+
+/// At the root there is nobody else to say that it failed, and how.
+#[test]
+fn a_program_that_fails_at_the_root_is_told_as_that() {
+    let world = World::new("root");
+    world.agent("home", "", "echo partial; exit 7");
+    let model = world.0.script("script.yaml", SCRIPT);
+    let run = ["run", "go", "--agent", "outside", "-m", &model, "--allow", "passthrough"];
+    let output = output_of(world.command(&run));
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let expected = "error[E116] The program failed.\nIt ended with exit code 7.";
+    assert!(told.contains(expected), "{told}");
+}
+
+/// It is there, and yet it is not: the walls hide what others put into folders for everybody.
+#[test]
+fn a_program_that_the_walls_hide_is_told_as_that() {
+    let world = World::new("hidden");
+    world.agent("home", "", "echo seen");
+    let folder = std::env::temp_dir().join(format!("locum-hidden-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("program");
+    fs::copy(world.path("work/program"), &program).unwrap();
+    let file = world.path("home/.claude/agents/outside.md");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, text.replace("./program", program.to_str().unwrap())).unwrap();
+    let said = world.said();
+    fs::remove_dir_all(folder).unwrap();
+    assert!(said.contains("cannot be seen behind the walls"), "{said}");
+    assert!(said.contains("it can lie in the workspace"), "{said}");
+}

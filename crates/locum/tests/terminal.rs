@@ -284,3 +284,69 @@ fn what_is_over_in_a_moment_is_not_shown() {
     let output = folder.output(&["run", "go", "-m", &model, "--allow", "exec"]);
     assert_eq!(stderr(&output), "main: I look.\n");
 }
+
+/// What a screen of any height would show in the end.
+fn on_screen(text: &str) -> Vec<String> {
+    let (mut rows, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
+    let mut rest = text.chars().peekable();
+    while let Some(sign) = rest.next() {
+        match sign {
+            '\n' => (row, column) = (row + 1, 0),
+            '\r' => column = 0,
+            '\u{1b}' => {
+                assert_eq!(rest.next(), Some('['));
+                let mut number = String::new();
+                while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                    number.push(digit);
+                }
+                match rest.next() {
+                    Some('A') => row = row.saturating_sub(number.parse().unwrap()),
+                    Some('J') => {
+                        rows.truncate(row + 1);
+                        rows[row].truncate(column);
+                    }
+                    other => panic!("{other:?} in {text:?}"),
+                }
+            }
+            sign => {
+                rows.resize(rows.len().max(row + 1), Vec::new());
+                let length = rows[row].len().max(column + 1);
+                rows[row].resize(length, ' ');
+                rows[row][column] = sign;
+                column += 1;
+            }
+        }
+        rows.resize(rows.len().max(row + 1), Vec::new());
+    }
+    rows.into_iter().map(|row| row.into_iter().collect()).collect()
+}
+
+/// A line that is typed while the tree is drawn moves everything by one.
+#[test]
+fn what_is_typed_stays_and_leaves_nothing_else_behind() {
+    let folder = Folder::new("typed");
+    let script = r#"
+agents:
+  main:
+    - {say: "First words.", calls: [{exec: {command: "for i in 1 2 3 4 5; do sleep 1; done"}}]}
+    - {say: "It is over.", repeat: true}
+"#;
+    let model = folder.script("script.yaml", script);
+    let arguments = ["run", "go", "-m", &model, "-s", "s", "--mode", "auto"];
+    let Some(mut terminal) = Terminal::start(&folder, &arguments) else { return };
+    // The time goes on while nothing happens.
+    terminal.until("exec runs, 1s\n");
+    terminal.type_line("hello there");
+    terminal.until("> hello there\n");
+    terminal.until("exec runs, 2s\n");
+    terminal.type_line("");
+    terminal.type_line("and more");
+    terminal.until("> and more\n");
+    terminal.until("exec runs, 3s\n");
+    let (text, exit) = terminal.end();
+    assert_eq!(exit, Some(0), "{text}");
+    let rows: Vec<String> = on_screen(&text).into_iter().filter(|row| !row.is_empty()).collect();
+    let expected = ["main: First words.", "> hello there", "> and more"];
+    assert_eq!(rows[..3], expected, "{rows:#?}");
+    assert!(!rows.iter().any(|row| row.contains("exec runs")), "{rows:#?}");
+}

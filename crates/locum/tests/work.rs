@@ -219,6 +219,31 @@ agents:
     assert_eq!(result["status"], "ok", "{result}");
 }
 
+/// What is heard has its own time, under the number of the last line that is kept.
+#[test]
+fn what_a_command_prints_is_told_with_the_time_it_was_printed() {
+    let folder = Folder::new("times");
+    let script = r#"
+agents:
+  main:
+    - calls: [{exec: {command: "for i in 1 2 3 4; do echo $i; sleep 0.5; done"}}]
+    - {say: done}
+"#;
+    let model = folder.script("script.yaml", script);
+    let arguments = ["run", "go", "-m", &model, "--mode", "auto", "--json"];
+    let output = folder.output(&arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let heard = lines.iter().filter(|line| line["type"] == "tool.output");
+    let (times, numbers): (Vec<&str>, Vec<u64>) =
+        heard.map(|it| (it["ts"].as_str().unwrap(), it["seq"].as_u64().unwrap())).unzip();
+    assert!(times.len() >= 3, "{text}");
+    assert!(times.is_sorted() && times.first() < times.last(), "{times:?}");
+    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
+    let all: Vec<&str> = lines.iter().map(|line| line["ts"].as_str().unwrap()).collect();
+    assert!(all.is_sorted(), "{all:?}");
+}
+
 /// Everything a command started is gone when its run is, however that ended.
 #[test]
 fn nothing_a_run_started_outlives_it() {

@@ -8,9 +8,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use locum_kernel::{CallId, Key, Seq};
+use locum_kernel::{CallId, Key, Seq, Time};
 use tokio::sync::broadcast::{self, error::RecvError};
 
+use crate::clock::{Clock, System};
 use crate::line::{AgentRef, Line};
 
 /// How many batches of lines or pieces a reader may be behind.
@@ -32,6 +33,8 @@ pub struct Piece {
     pub agent: Arc<AgentRef>,
     pub kind: PieceKind,
     pub text: String,
+    /// When it was heard.
+    pub at: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,19 +50,28 @@ pub enum PieceKind {
 
 /// Where a session's lines and pieces are sent.
 #[derive(Clone, Debug)]
-pub struct Feed(broadcast::Sender<Sent>);
+pub struct Feed {
+    sender: broadcast::Sender<Sent>,
+    clock: Arc<dyn Clock>,
+}
 
 impl Default for Feed {
     fn default() -> Feed {
-        Feed(broadcast::channel(BEHIND_MAX).0)
+        Feed::new(Arc::new(System))
     }
 }
 
 impl Feed {
+    /// Whose pieces carry the time of this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Feed {
+        Feed { sender: broadcast::channel(BEHIND_MAX).0, clock }
+    }
+
     #[must_use]
     pub fn subscribe(&self) -> Reader {
         Reader {
-            sent: self.0.subscribe(),
+            sent: self.sender.subscribe(),
             seen: 0,
             safe: Seq(0),
             early: Vec::new(),
@@ -76,7 +88,7 @@ impl Feed {
     pub(crate) fn lines(&self, lines: Vec<Line>, last: Seq) {
         // Nobody listens: the journal has it.
         let lines = lines.into_iter().map(Arc::new).collect();
-        let _ = self.0.send(Sent::Lines(lines, last));
+        let _ = self.sender.send(Sent::Lines(lines, last));
     }
 }
 
@@ -119,12 +131,13 @@ impl Live {
     }
 
     fn send(&self, kind: PieceKind, text: &str) {
-        let Some(Feed(sender)) = &self.feed else { return };
+        let Some(Feed { sender, clock }) = &self.feed else { return };
         if sender.receiver_count() == 0 || text.is_empty() {
             return;
         }
         let (key, agent, text) = (self.key, Arc::clone(&self.agent), text.to_owned());
-        let _ = sender.send(Sent::Piece(Arc::new(Piece { key, agent, kind, text })));
+        let at = clock.now();
+        let _ = sender.send(Sent::Piece(Arc::new(Piece { key, agent, kind, text, at })));
     }
 }
 

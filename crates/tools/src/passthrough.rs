@@ -33,6 +33,10 @@ const ERRORS_BYTES: usize = 8 << 10;
 /// For whoever reads that it could not write.
 const WALL: &str = "[it may write to the workspace and to a temporary folder; your own definition \
                     can name folders of its own: passthrough: {writes: [~/.its-folder]}]";
+/// For whoever reads that a program which is there is not there.
+const HIDDEN: &str = ", or what its first line names, cannot be seen behind the walls, which hide \
+                      /tmp, /var/tmp and /dev/shm: it can lie in the workspace, or in a folder of \
+                      PATH such as /usr/local/bin]";
 /// The system takes no longer argument. On its standard input a task can be as long as it likes.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
@@ -41,7 +45,7 @@ pub(crate) async fn run(room: Arc<Room>, errand: Errand, live: Live) -> Output {
     let inside = Arc::clone(&room);
     let own = errand.clone();
     let prepared = tokio::task::spawn_blocking(move || prepare(&inside, &own)).await;
-    let Started { prepared, pipe, line: words, copy } = match prepared {
+    let Started { prepared, pipe, line: words, program, copy } = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(why)) => return Output::error(why),
         Err(error) => return Output::error(format!("{NAME} failed: {error}")),
@@ -65,6 +69,10 @@ pub(crate) async fn run(room: Arc<Room>, errand: Errand, live: Live) -> Output {
             let said = errors.said();
             let work = move || {
                 let mut output = ended(&spills, words, &report, &said);
+                if is_hidden(&program, &report, &said) {
+                    let text = output.text.trim_end();
+                    output.text = format!("{text}\n[{}{HIDDEN}", program.display());
+                }
                 // Whoever reads the result is elsewhere.
                 if let Some(line) = copy.and_then(|copy| copy.told()) {
                     output.text = format!("{}\n{line}", output.text);
@@ -85,6 +93,7 @@ struct Started {
     prepared: Prepared,
     pipe: Pipe,
     line: String,
+    program: PathBuf,
     copy: Option<Copy>,
 }
 
@@ -117,7 +126,7 @@ fn prepare(room: &Room, errand: &Errand) -> Result<Started, String> {
         Some(other) => return Err(format!("`input` is stdin or arg, not {other:?}")),
     };
     let rest = words.into_iter().skip(1).map(OsString::from);
-    let argv: Vec<OsString> = [program.into_os_string()].into_iter().chain(rest).collect();
+    let argv: Vec<OsString> = [program.clone().into_os_string()].into_iter().chain(rest).collect();
     let mut walls = site.walls(errand);
     if is_set(&errand.arguments, "network") {
         with_network(&mut walls, errand);
@@ -130,7 +139,7 @@ fn prepare(room: &Room, errand: &Errand) -> Result<Started, String> {
     command.input = input;
     stay(command, TIMEOUT);
     prepared.watched = room.before(errand, &site.place.workspace);
-    Ok(Started { prepared, pipe, line, copy: site.copy })
+    Ok(Started { prepared, pipe, line, program, copy: site.copy })
 }
 
 /// Where a program is, by the rules of the system.
@@ -174,6 +183,12 @@ fn ended(spills: &Path, line: String, report: &Report, said: &str) -> Output {
     let told: Vec<String> = told.into_iter().filter(|it| !it.is_empty()).collect();
     output.text = told.join("\n");
     output
+}
+
+/// Whether the walls did not find a program that is there.
+fn is_hidden(program: &Path, report: &Report, said: &str) -> bool {
+    let missed = format!("{}: No such file or directory", program.display());
+    report.exit == Exit::Code(127) && said.contains(&missed) && program.exists()
 }
 
 /// What it says when it cannot write, in the words of the system and of those who translate them.

@@ -12,6 +12,7 @@ use super::Sqlite;
 use super::keep::beside;
 use super::writer::lock;
 use crate::Error;
+use crate::private::restrict;
 
 /// Enough to open the journal and delete any session: only what lists free pages is written.
 const LAST_BYTES: u64 = 1 << 20;
@@ -114,8 +115,7 @@ impl Reserve {
         }
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        restrict(&mut options);
         match options.open(path).and_then(|file| claim(&file, bytes)) {
             Ok(()) => Ok((Kept::Room, Some(reserve))),
             Err(error) => {

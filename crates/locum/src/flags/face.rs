@@ -7,16 +7,16 @@ use clap::{ArgAction, Args, ValueEnum};
 #[derive(Debug, Default, Args)]
 pub(crate) struct Face {
     /// Plain lines, no live tree [env: `LOCUM_PLAIN`, `ACCESSIBLE`]
-    #[arg(long, global = true)]
+    #[arg(long, global = true, overrides_with = "plain")]
     pub(crate) plain: bool,
     /// Nothing outside ASCII, but for what agents and people wrote [env: `LOCUM_ASCII`]
-    #[arg(long, global = true)]
+    #[arg(long, global = true, overrides_with = "ascii")]
     pub(crate) ascii: bool,
     /// When to colour [env: `NO_COLOR`, `CLICOLOR_FORCE`] [default: auto]
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", overrides_with = "color")]
     pub(crate) color: Option<When>,
     /// Append what is done to this file, one line each; never what was said [env: `LOCUM_LOG`]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", overrides_with = "log")]
     pub(crate) log: Option<PathBuf>,
     /// Tell what is done, and every cause of an error, on standard error; -vv tells more
     #[arg(short, long, global = true, action = ArgAction::Count)]

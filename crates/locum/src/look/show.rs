@@ -1,6 +1,6 @@
 //! `locum show`: one agent in full, folded out of the journal.
 
-use locum_kernel::{AgentId, Deed, Event, Receipt, Row, Source, Spawn, Why};
+use locum_kernel::{AgentId, Class, Deed, Event, Receipt, Rights, Row, Source, Spawn, Why};
 use locum_tools::{Kept, kept};
 use serde_json::{Value, json};
 
@@ -67,6 +67,8 @@ impl Past {
 fn to_json(key: &str, row: &Row, past: &Past, children: &[&Row]) -> Value {
     let mut value = agent_json(key, row);
     value["model"] = json!(past.spawn.as_ref().map(|spawn| &spawn.model));
+    value["ceiling"] = json!(past.spawn.as_ref().map(|spawn| &spawn.ceiling));
+    value["uses"] = json!(past.spawn.as_ref().map(|spawn| &spawn.uses));
     value["limits"] = json!(past.spawn.as_ref().map(|spawn| &spawn.limits));
     value["brief"] = json!(past.brief);
     value["result"] = json!(past.result.as_ref().or(row.result.as_ref()));
@@ -85,8 +87,19 @@ fn to_text(key: &str, row: &Row, past: &Past, children: &[&Row]) -> String {
     let mut say = |name: &str, what: String| lines.push(format!("{name:<11}{what}"));
     say("agent", format!("{} {}", row.id, text::row(&row.path, 300)));
     say("session", text::row(key, 200));
-    say("definition", text::row(&row.definition, 200));
+    let definition = text::row(&row.definition, 200);
+    let look = format!("locum definitions {}", text::quote(&definition));
+    // The journal has what a definition said, not where it stands.
+    let is_found = past.spawn.as_ref().is_some_and(|spawn| spawn.parent.is_some());
+    say(
+        "definition",
+        if is_found { format!("{definition} (its file: {look})") } else { definition },
+    );
     if let Some(spawn) = &past.spawn {
+        say("may use", may(&spawn.uses));
+        if spawn.ceiling != spawn.uses {
+            say("hands on", may(&spawn.ceiling));
+        }
         say("model", text::row(&spawn.model, 200));
     }
     say("mode", format!("{:?}", row.mode).to_lowercase());
@@ -116,6 +129,22 @@ fn to_text(key: &str, row: &Row, past: &Past, children: &[&Row]) -> String {
         lines.push(format!("receipt\n{}", shown(receipt)));
     }
     lines.join("\n")
+}
+
+/// The most an agent may do, whatever rules and people allow.
+fn may(rights: &Rights) -> String {
+    let mut classes: Vec<String> =
+        rights.classes.iter().map(|class| format!("{class:?}").to_lowercase()).collect();
+    if rights.classes.len() == Class::ALL.len() {
+        classes = vec!["every kind of call".to_owned()];
+    } else if classes.is_empty() {
+        classes = vec!["nothing".to_owned()];
+    }
+    let tools = rights.tools.as_ref().map(|tools| {
+        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        format!(", of the tools {}", tools.join(", "))
+    });
+    text::row(&format!("{}{}", classes.join(", "), tools.unwrap_or_default()), 500)
 }
 
 /// What was used, and of how much where there is a limit.

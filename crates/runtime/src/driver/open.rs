@@ -1,6 +1,8 @@
 //! How a session is opened: its newest snapshot, then every entry after it. Also what
 //! can be done with a session nobody drives: look at it, hear its lines again, take one input.
 
+use std::sync::Arc;
+
 use locum_journal::{Journal, Records};
 use locum_kernel::{Entry, Input, Message, Refusal, Seq, Session, Time, To, VERSION, fold, step};
 use tokio::sync::mpsc;
@@ -20,6 +22,7 @@ impl Driver {
         let Unfolded { session, teller, entries, newest } = unfold(world.journal.as_ref(), key)?;
         let (sender, posts) = mpsc::channel(POSTS_MAX);
         let (sync, syncs) = mpsc::unbounded_channel();
+        let feed = Feed::new(Arc::clone(&world.clock));
         let mut driver = Driver {
             world,
             key: key.to_owned(),
@@ -30,7 +33,7 @@ impl Driver {
             teller,
             ended: Vec::new(),
             inflight: Inflight::default(),
-            feed: Feed::default(),
+            feed,
             unsafe_yet: std::collections::VecDeque::new(),
             posts,
             handle: Handle(sender),
