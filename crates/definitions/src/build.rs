@@ -233,17 +233,14 @@ fn render(
     built
 }
 
-/// Sub-recipes that a run would not find, or that lead out of `root`. A path that is only known
-/// with values says nothing before.
+/// Sub-recipes that a run would not find, or that lead out of the project. A path that is only
+/// known with values says nothing before.
 #[must_use]
-pub fn lost_sub_recipes(definition: &Definition, root: &Path) -> Vec<Problem> {
+pub fn lost_sub_recipes(definition: &Definition) -> Vec<Problem> {
     let problems = Problems::new(&definition.origin.file);
-    for sub in definition.sub_recipes.iter().filter(|sub| !sub.path.contains("{{")) {
-        let path = definition.origin.folder().join(&sub.path);
-        if let Err(refused) = file::beneath(&path, root) {
-            lost(sub, &refused, &problems);
-        }
-    }
+    let mut known = definition.clone();
+    known.sub_recipes.retain(|sub| !sub.path.contains("{{"));
+    sub_recipes(&known, &problems);
     problems.take()
 }
 

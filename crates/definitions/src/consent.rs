@@ -48,9 +48,6 @@ impl Definition {
                 ask(format!("run after every try: {line}"), Place::START);
             }
         }
-        if !self.skill.env.is_empty() {
-            ask(format!("read the variables {}", self.skill.env.join(", ")), Place::START);
-        }
         asked
     }
 }

@@ -119,6 +119,9 @@ pub struct Definition {
     pub permission: Option<Permission>,
     /// Skills it starts with.
     pub skills: Vec<String>,
+    /// Where each of them stands in the file.
+    #[serde(skip)]
+    pub skills_at: Vec<Place>,
     /// Works beside its parent unless told otherwise.
     pub background: bool,
     pub isolation: Option<Isolation>,
@@ -152,6 +155,7 @@ impl Definition {
             tools: Tools::default(),
             permission: None,
             skills: Vec::new(),
+            skills_at: Vec::new(),
             background: false,
             isolation: None,
             memory: None,
@@ -314,13 +318,10 @@ pub struct Passthrough {
     /// Folders it may write to besides the workspace, as a rule where it keeps what it knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// Where each of them stands in the file.
+    #[serde(skip)]
+    pub writes_at: Vec<Place>,
     pub place: Place,
-}
-
-impl Passthrough {
-    pub(crate) fn is_given_something(&self) -> bool {
-        !self.env.is_empty() || !self.writes.is_empty()
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

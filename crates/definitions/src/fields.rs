@@ -40,6 +40,26 @@ impl<'a> Fields<'a> {
         self.pairs.iter().find(|(k, _)| k.text == key).map_or(self.place, |(k, _)| k.place)
     }
 
+    /// The same for a field with several spellings.
+    pub(crate) fn place_as(&self, keys: &[&str]) -> Place {
+        let key = keys.iter().find(|key| self.has(key));
+        key.map_or(self.place, |key| self.place(key))
+    }
+
+    /// Where a field of a table below is, or as much of the way there as is written.
+    pub(crate) fn place_below(&self, way: &[&str]) -> Place {
+        let (mut pairs, mut place) = (self.pairs, self.place);
+        for name in way {
+            let Some((key, node)) = pairs.iter().find(|(key, _)| key.text == *name) else { break };
+            place = key.place;
+            pairs = match &node.value {
+                Value::Map(pairs) => pairs,
+                Value::Null | Value::Plain(_) | Value::Quoted(_) | Value::List(_) => &[],
+            };
+        }
+        place
+    }
+
     pub(crate) fn place_of_table(&self) -> Place {
         self.place
     }
@@ -50,6 +70,17 @@ impl<'a> Fields<'a> {
         let wanted = |name: &&str| self.pairs.iter().find(|(key, _)| key.text == **name);
         let (key, node) = keys.iter().find_map(wanted)?;
         (!node.is_null()).then_some((key, node))
+    }
+
+    /// Where there is nothing in a list of texts, or in its stead: `~` alone is nothing to YAML.
+    pub(crate) fn nothings(&self, key: &str) -> Vec<Place> {
+        let pair = self.pairs.iter().find(|(known, _)| known.text == key);
+        let nodes = match pair.map(|(_, node)| (node, &node.value)) {
+            Some((_, Value::List(items))) => items.as_slice(),
+            Some((node, _)) => std::slice::from_ref(node),
+            None => &[],
+        };
+        nodes.iter().filter(|node| node.is_null()).map(|node| node.place).collect()
     }
 
     /// These keys belong to others and mean nothing here.
@@ -78,7 +109,7 @@ impl<'a> Fields<'a> {
         match text {
             Some(text) if !text.trim().is_empty() => Some(text),
             Some(_) => {
-                let at = self.place(keys[0]);
+                let at = self.place_as(keys);
                 let how = format!("write: {how}");
                 self.problems.error(at, format!("\"{}\" is empty", keys[0]), why, how);
                 None
@@ -164,10 +195,14 @@ impl<'a> Fields<'a> {
 
     /// A list of texts; one text alone is a list of one.
     pub(crate) fn texts(&self, keys: &[&'static str]) -> Option<Vec<String>> {
+        Some(bare(self.placed_texts(keys)?))
+    }
+
+    pub(crate) fn placed_texts(&self, keys: &[&'static str]) -> Option<Vec<Placed>> {
         let (key, node) = self.node(keys)?;
         match &node.value {
             Value::List(items) => Some(self.scalars(key, items)),
-            Value::Plain(text) | Value::Quoted(text) => Some(vec![text.clone()]),
+            Value::Plain(text) | Value::Quoted(text) => Some(vec![(text.clone(), node.place)]),
             Value::Null | Value::Map(_) => {
                 let how = format!("{}: [one, two]", key.text);
                 self.wrong(key, node, "a list is expected", &how);
@@ -178,19 +213,23 @@ impl<'a> Fields<'a> {
 
     /// A list of words; text with commas or spaces between them is one too.
     pub(crate) fn words(&self, keys: &[&'static str]) -> Option<Vec<String>> {
+        Some(bare(self.placed_words(keys)?))
+    }
+
+    pub(crate) fn placed_words(&self, keys: &[&'static str]) -> Option<Vec<Placed>> {
         let (_, node) = self.node(keys)?;
         match node.text() {
-            Some(text) => Some(split(text)),
-            None => self.texts(keys),
+            Some(text) => Some(split(text).into_iter().map(|word| (word, node.place)).collect()),
+            None => self.placed_texts(keys),
         }
     }
 
-    fn scalars(&self, key: &Key, items: &[Node]) -> Vec<String> {
+    fn scalars(&self, key: &Key, items: &[Node]) -> Vec<Placed> {
         let how = format!("{}: [one, two]", key.text);
         let mut texts = Vec::new();
         for item in items {
             match item.text() {
-                Some(text) => texts.push(text.to_owned()),
+                Some(text) => texts.push((text.to_owned(), item.place)),
                 None if item.is_null() => {}
                 None => self.wrong_at(item.place, key, item, "text is expected in this list", &how),
             }
@@ -265,6 +304,13 @@ impl<'a> Fields<'a> {
             self.problems.warn(key.place, what, "it does nothing", how);
         }
     }
+}
+
+/// A text and where it stands.
+pub(crate) type Placed = (String, Place);
+
+fn bare(placed: Vec<Placed>) -> Vec<String> {
+    placed.into_iter().map(|(text, _)| text).collect()
 }
 
 /// What a table looks like.

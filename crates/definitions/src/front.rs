@@ -104,36 +104,38 @@ fn lower(node: Node, above: usize) -> Node {
     Node { place, value, indent: node.indent }
 }
 
+/// Lines of one field, from where its key stands.
+struct Field<'a> {
+    key: Key,
+    /// Of the first line, from nought.
+    number: usize,
+    first: &'a str,
+    rest: &'a str,
+    more: Vec<&'a str>,
+}
+
 /// Known keys start a field, every other line goes on with it.
 fn lines(head: &str, known: &[&str]) -> Option<Node> {
-    let mut fields: Vec<(Key, Place, Vec<&str>)> = Vec::new();
+    let mut fields: Vec<Field<'_>> = Vec::new();
     for (number, line) in head.lines().enumerate() {
         let start = line.split_once(':').map(|(key, rest)| (key.trim_end(), rest));
+        // Where nothing goes on yet, whatever looks like a key is one.
+        let is_key = |key: &str| known.contains(&key) || (fields.is_empty() && is_word(key));
         match start {
-            Some((key, rest)) if known.contains(&key) => {
-                let place = Place::new(number + 1, 1);
-                let at = Place::new(number + 1, key.len() + 3);
-                fields.push((Key { place, text: key.to_owned() }, at, vec![rest.trim()]));
-            }
-            // Nothing goes on yet, so whatever looks like a key is one.
-            Some((key, rest)) if fields.is_empty() && is_word(key) => {
-                let at = Place::new(number + 1, key.len() + 3);
+            Some((key, rest)) if is_key(key) => {
                 let key = Key { place: Place::new(number + 1, 1), text: key.to_owned() };
-                fields.push((key, at, vec![rest.trim()]));
+                fields.push(Field { key, number, first: line, rest, more: Vec::new() });
             }
             _ if fields.is_empty() && (line.trim().is_empty() || line.starts_with('#')) => {}
-            _ => {
-                let (_, _, more) = fields.last_mut()?;
-                more.push(line);
-            }
+            _ => fields.last_mut()?.more.push(line),
         }
     }
     let mut read: Vec<(Key, Node)> = Vec::new();
-    for (key, place, lines) in fields {
-        let value = value(&key.text, &lines);
+    for field in fields {
+        let value = value(&field);
         // A later line that only looks like the key is a part of what is there.
-        if read.iter().all(|(other, _)| other.text != key.text) {
-            read.push((key, Node::new(place, value)));
+        if read.iter().all(|(other, _)| other.text != field.key.text) {
+            read.push((field.key, value));
         }
     }
     (!read.is_empty()).then(|| Node::new(Place::START, Value::Map(read)))
@@ -145,17 +147,21 @@ fn is_word(key: &str) -> bool {
 }
 
 /// A field by itself may still be YAML: a list under its key, a block, a quoted line.
-fn value(key: &str, lines: &[&str]) -> Value {
-    let alone = format!("{key}: {}\n", lines.join("\n"));
+fn value(field: &Field<'_>) -> Node {
+    let Field { number, first, rest, more, .. } = field;
+    // `key:value` is text to YAML and a field to whoever wrote it.
+    let spaced = first.replacen(':', ": ", 1);
+    let is_tight = !rest.is_empty() && !rest.starts_with(char::is_whitespace);
+    let first_line = if is_tight { &spaced } else { *first };
+    let alone: Vec<&str> = [first_line].into_iter().chain(more.iter().copied()).collect();
     if let Ok(Some(Node { value: Value::Map(mut fields), .. })) =
-        yaml::parse(&alone, Twice::Refused)
+        yaml::parse(&format!("{}\n", alone.join("\n")), Twice::Refused)
         && fields.len() == 1
     {
-        return fields.remove(0).1.value;
+        return lower(fields.remove(0).1, *number);
     }
     let mut text = String::new();
-    for line in lines {
-        let line = line.trim();
+    for line in [*rest].iter().chain(more).map(|line| line.trim()) {
         let parted = text.is_empty() || text.ends_with('\n');
         match line {
             "" => text.push('\n'),
@@ -169,5 +175,7 @@ fn value(key: &str, lines: &[&str]) -> Value {
     let text = text.trim().trim_start_matches(['|', '>']).trim();
     let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let bare = bare.or_else(|| text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')));
-    Value::Quoted(bare.unwrap_or(text).replace("\\n", "\n"))
+    let value = Value::Quoted(bare.unwrap_or(text).replace("\\n", "\n"));
+    let before = first.len() - rest.trim_start().len();
+    Node::new(Place::new(number + 1, first[..before].chars().count() + 1), value)
 }

@@ -16,6 +16,7 @@ mod server;
 mod fields;
 mod file;
 mod front;
+mod front_keys;
 mod hidden;
 mod json;
 mod near;
@@ -54,7 +55,7 @@ pub use definition::{
 pub use file::{Refused, beneath, read as read_text};
 pub use library::{Found, Library, NotFound, Skipped, fingerprint};
 pub use load::{Loaded, load, load_from, parse};
-pub use mapping::{Mapped, to_kernel};
+pub use mapping::to_kernel;
 pub use mcp::{proposed_servers, servers_in};
 pub use notes::{Note, Notes, notes, own_notes};
 pub use parameter::{InputType, Parameter, Requirement};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::builtin;
-use crate::definition::{Kind, Origin, Scope, StartedBy};
+use crate::definition::{Kind, Origin, Passthrough, Scope, StartedBy};
 use crate::file;
 use crate::limits::{FILE_BYTES_MAX, SCAN_BYTES_MAX};
 use crate::load::{Loaded, load_from};
@@ -34,6 +34,10 @@ pub struct Found {
     pub started_by: StartedBy,
     /// Parameters it takes, each with whether it must be given.
     pub parameters: Vec<(String, bool)>,
+    /// Skills it starts with, and where each is named.
+    pub skills: Vec<(String, Place)>,
+    /// The program that it is.
+    pub program: Option<Passthrough>,
     /// Warnings.
     pub problems: Vec<Problem>,
     /// Another of the same kind and name comes before it.
@@ -146,6 +150,8 @@ impl Library {
             opt_in: definition.skill.opt_in,
             started_by: definition.skill.started_by,
             parameters: definition.parameters.iter().map(Parameter::need).collect(),
+            skills: definition.skills.into_iter().zip(definition.skills_at).collect(),
+            program: definition.own.passthrough,
             problems,
             shadowed_by: None,
         });

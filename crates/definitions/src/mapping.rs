@@ -7,26 +7,18 @@ use locum_kernel::{
     AgentLimits, Check, Class, Definition as Judged, Kind as JudgedKind, Kit, Mode, Offer, Only,
     Program, ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
 };
-use serde::Serialize;
 
 use crate::definition::{
-    Definition, Isolation, Kind, PassInput, Passthrough, Permission, Retry, Scope, SubRecipe,
-    ToolUse,
+    Definition, Isolation, Kind, PassInput, Passthrough, Permission, Retry, SubRecipe, ToolUse,
 };
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Place, Problems};
 use crate::server::Reach;
 use crate::tools;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mapped {
-    pub definition: Judged,
-    pub problems: Vec<Problem>,
-}
-
-/// `world` is every tool there is; a pattern of names stands for what is in it now.
+/// What was to be told of it was told when it was read. `world` is every tool there is; a pattern
+/// of names stands for what is in it now.
 #[must_use]
-pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
-    let problems = Problems::new(&definition.origin.file);
+pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Judged {
     let kind = match definition.kind {
         Kind::Recipe => JudgedKind::Recipe,
         Kind::Skill => JudgedKind::Skill,
@@ -62,9 +54,9 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Mapped {
     judged.subs = definition.sub_recipes.iter().map(|sub| below(definition, sub)).collect();
     judged.proof = definition.retry.as_ref().map(proof);
     judged.program = definition.own.passthrough.as_ref().map(program);
-    judged.kit = kit(definition, &problems);
+    judged.kit = kit(definition);
     judged.setup = judged.kit.needs_setup();
-    Mapped { definition: judged, problems: problems.take() }
+    judged
 }
 
 fn below(definition: &Definition, sub: &SubRecipe) -> Sub {
@@ -97,22 +89,10 @@ fn program(passthrough: &Passthrough) -> Program {
     Program { command: passthrough.command.clone(), input }
 }
 
-fn kit(definition: &Definition, problems: &Problems) -> Kit {
-    let is_projects = definition.origin.scope == Scope::Workspace;
-    let mut env: BTreeSet<String> = definition.skill.env.iter().cloned().collect();
-    if is_projects && !env.is_empty() {
-        let what = "a project's skill gets no variables of yours";
-        problems.warn(Place::START, what, "they may be secrets", "keep the skill at home");
-        env.clear();
-    }
-    let program = definition.own.passthrough.as_ref().filter(|it| it.is_given_something());
-    if let Some(program) = program.filter(|_| is_projects) {
-        let what = "a project's program gets no variables or folders of yours";
-        let why = "they may be or hold secrets";
-        problems.warn(program.place, what, why, "keep the definition at home");
-    }
-    let program = program.filter(|_| !is_projects);
-    env.extend(program.into_iter().flat_map(|it| it.env.iter().cloned()));
+fn kit(definition: &Definition) -> Kit {
+    let program = definition.own.passthrough.as_ref();
+    let named = program.into_iter().flat_map(|it| &it.env);
+    let env: BTreeSet<String> = definition.skill.env.iter().chain(named).cloned().collect();
     let started = definition.servers.iter().filter(|server| match server.how {
         Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
         Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,

@@ -4,109 +4,11 @@
 use crate::definition::{Definition, Isolation, Kind, Memory, Origin, Permission, StartedBy};
 use crate::fields::Fields;
 use crate::front::{self, Front};
+use crate::front_keys::{AGENT_KEYS, SKILL_KEYS};
 use crate::problem::{Place, Problems};
 use crate::recipe::stem;
 use crate::tree::{Key, Node, Value};
 use crate::{foreign, hidden, own, permission, schema, server, tools};
-
-/// Keys that start a field when front matter is read line by line.
-const AGENT_KEYS: &[&str] = &[
-    "name",
-    "description",
-    "tools",
-    "disallowedTools",
-    "disallowed-tools",
-    "disallowed_tools",
-    "model",
-    "permissionMode",
-    "maxTurns",
-    "max_turns",
-    "skills",
-    "mcpServers",
-    "mcp-servers",
-    "hooks",
-    "memory",
-    "background",
-    "effort",
-    "isolation",
-    "color",
-    "initialPrompt",
-    "mode",
-    "temperature",
-    "hidden",
-    "permission",
-    "permissions",
-    "allowed-tools",
-    "allowedTools",
-    "argument-hint",
-    "target",
-    "disable",
-    "prompt",
-    "agents",
-    "handoffs",
-    "locum",
-    "author",
-    "version",
-    "license",
-    "tags",
-    "category",
-    "display_name",
-    "kind",
-    "title",
-    "id",
-    "type",
-    "domain",
-    "capabilities",
-    "dependencies",
-    "requires",
-    "emoji",
-];
-
-const SKILL_KEYS: &[&str] = &[
-    "name",
-    "description",
-    "authors",
-    "author",
-    "rationale",
-    "sensitive",
-    "access",
-    "capabilities",
-    "allowed_tools",
-    "allowed-tools",
-    "triggers",
-    "env",
-    "packages",
-    "model",
-    "max_iterations",
-    "opt_in",
-    "input_schema",
-    "license",
-    "metadata",
-    "compatibility",
-    "argument-hint",
-    "arguments",
-    "disable-model-invocation",
-    "user-invocable",
-    "invocation",
-    "aliases-for",
-    "version",
-    "context",
-    "agent",
-    "effort",
-    "hooks",
-    "tags",
-    "locum",
-    "paths",
-    "when_to_use",
-    "title",
-    "id",
-    "type",
-    "domain",
-    "dependencies",
-    "requires",
-    "source",
-    "category",
-];
 
 /// The tools there are, in the spellings of several programs.
 const TOOLS: &[&str] = &["tools", "allowed-tools", "allowed_tools", "allowedTools"];
@@ -142,10 +44,9 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
     front.body.trim().clone_into(&mut skill.instructions);
     skill.about = about(&fields, &front, problems)?;
     shared(&mut skill, &fields);
-    if let Some(words) = fields.words(&["allowed_tools", "allowed-tools", "allowedTools", "tools"])
-    {
-        let at = fields.place("allowed_tools");
-        skill.tools.allow = tools::ours(&words, at, problems);
+    let names = ["allowed_tools", "allowed-tools", "allowedTools", "tools"];
+    if let Some(words) = fields.placed_words(&names) {
+        skill.tools.allow = tools::ours(&words, problems);
     }
     skill_only(&mut skill, &fields);
     fields.ignore(&[
@@ -164,7 +65,7 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
     ]);
     foreign::skill(&fields);
     fields.finish_but(|key| key.starts_with("description_"));
-    own::narrow(&mut skill, problems, fields.place("permissionMode"));
+    own::narrow(&mut skill, &fields);
     Some(skill)
 }
 
@@ -204,7 +105,7 @@ fn skill_only(skill: &mut Definition, fields: &Fields<'_>) {
             let what = "\"chat_types\" keeps nobody out yet";
             let why = "it holds only in chats, which do not exist yet";
             let how = "set disable-model-invocation: true if models must not start it";
-            fields.problems().warn(fields.place("access"), what, why, how);
+            fields.problems().warn(access.place("chat_types"), what, why, how);
         }
         access.finish();
     }
@@ -289,7 +190,7 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     let mut agent = Definition::new(name, Kind::Agent, origin.clone());
     front.body.trim().clone_into(&mut agent.instructions);
     agent.about = about(&fields, &front, problems)?;
-    if agent.instructions.is_empty() {
+    if agent.instructions.is_empty() && !own::is_program(&fields) {
         let why = "the agent has only its description to go by";
         problems.warn(front.body_at, "there are no instructions", why, "write them below ---");
         agent.instructions.clone_from(&agent.about);
@@ -312,15 +213,16 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     ]);
     foreign::agent(&fields);
     fields.finish();
-    own::narrow(&mut agent, problems, fields.place("permissionMode"));
+    own::narrow(&mut agent, &fields);
     Some(agent)
 }
 
 fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
     let problems = fields.problems();
     tool_lists(agent, fields);
-    agent.permission = fields.choice(&["permissionMode", "permission_mode"], PERMISSIONS);
-    agent.skills = fields.words(&["skills"]).unwrap_or_default();
+    agent.permission = fields.choice(&own::MODE, PERMISSIONS);
+    let skills = fields.placed_words(&["skills"]).unwrap_or_default();
+    (agent.skills, agent.skills_at) = skills.into_iter().unzip();
     if let Some((_, node)) = fields.node(&["mcpServers", "mcp-servers", "mcp_servers"]) {
         // An agent without one of its servers is still that agent.
         let found = Problems::new(problems.file());
@@ -339,20 +241,18 @@ fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
 /// `tools` is a list, text with commas, or a table of which are on.
 fn tool_lists(agent: &mut Definition, fields: &Fields<'_>) {
     let problems = fields.problems();
-    let tools_at = fields.place("tools");
     match fields.node(TOOLS) {
         Some((_, Node { value: Value::Map(entries), .. })) => switches(agent, entries, problems),
         Some(_) => {
-            let words = fields.words(TOOLS);
-            agent.tools.allow = words.and_then(|words| tools::ours(&words, tools_at, problems));
+            let words = fields.placed_words(TOOLS);
+            agent.tools.allow = words.and_then(|words| tools::ours(&words, problems));
         }
         None => {}
     }
     let denied = ["disallowedTools", "disallowed-tools", "disallowed_tools"];
-    if let Some(words) = fields.words(&denied) {
-        let at = fields.place("disallowedTools");
+    if let Some(words) = fields.placed_words(&denied) {
         // Everything denied is an agent with no tools.
-        match tools::ours(&words, at, problems) {
+        match tools::ours(&words, problems) {
             Some(uses) => agent.tools.deny.extend(uses),
             None => agent.tools.allow = Some(Vec::new()),
         }
@@ -384,7 +284,7 @@ fn shared(definition: &mut Definition, fields: &Fields<'_>) {
     let model = model.map(|model| model.trim().to_owned());
     definition.settings.model = model.filter(|model| !model.is_empty() && model != "inherit");
     definition.settings.temperature = fields.decimal(&["temperature"], 0.0, 2.0);
-    definition.settings.effort = fields.text(&["effort", "reasoningEffort", "reasoning_effort"]);
+    definition.settings.effort = effort(fields);
     let turns =
         fields.whole(&["maxTurns", "max_turns", "max_iterations", "maxSteps", "steps"], 1, 100_000);
     definition.settings.turns_max = turns.and_then(|turns| u32::try_from(turns).ok());
@@ -392,4 +292,20 @@ fn shared(definition: &mut Definition, fields: &Fields<'_>) {
     definition.version = fields.text(&["version"]);
     definition.own = own::read(fields);
     own::forbid(fields, definition.origin.scope);
+}
+
+/// The words that every provider has. With another one the model thinks as it likes.
+fn effort(fields: &Fields<'_>) -> Option<String> {
+    const WORDS: [&str; 3] = ["low", "medium", "high"];
+    let keys = ["effort", "reasoningEffort", "reasoning_effort"];
+    let (key, node) = fields.node(&keys)?;
+    let word = fields.text(&keys)?.trim().to_owned();
+    if WORDS.contains(&word.as_str()) {
+        return Some(word);
+    }
+    let what = format!("\"{}\" is {} and is left out", key.text, crate::problem::quote(&word));
+    let near = crate::near::nearest(&word, WORDS).unwrap_or("high");
+    let how = format!("write: {}: {near}", key.text);
+    fields.problems().warn(node.place, what, "it is low, medium or high", how);
+    None
 }

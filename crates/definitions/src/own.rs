@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use locum_kernel::{Class, Mode};
 
 use crate::definition::{Definition, Own, PassInput, Passthrough, Scope};
-use crate::fields::Fields;
-use crate::problem::Problems;
+use crate::fields::{Fields, Placed};
+use crate::problem::quote;
 use crate::server::Reach;
 
 const MODES: &[(&str, Mode)] =
@@ -19,6 +19,15 @@ const CLASSES: &[(&str, Class)] = &[
     ("network", Class::Network),
     ("delegate", Class::Delegate),
 ];
+
+/// How an agent's file says how far it goes before it asks.
+pub(crate) const MODE: [&str; 2] = ["permissionMode", "permission_mode"];
+
+/// Whether another program is the agent. It needs no instructions.
+pub(crate) fn is_program(fields: &Fields<'_>) -> bool {
+    let table = fields.node(&["locum"]).map(|(_, table)| table);
+    table.and_then(|table| table.get("passthrough")).is_some_and(|it| !it.is_null())
+}
 
 /// Where the keys are looked for in every format.
 pub(crate) fn read(fields: &Fields<'_>) -> Own {
@@ -37,13 +46,15 @@ pub(crate) fn read(fields: &Fields<'_>) -> Own {
 
 /// `1.50` or `$1.50`, in dollars.
 fn budget(table: &Fields<'_>) -> Option<u64> {
-    let text = table.text(&["budget", "budget_usd"])?;
+    let keys = ["budget", "budget_usd"];
+    let (key, node) = table.node(&keys)?;
+    let text = table.text(&keys)?;
     let dollars = text.trim().trim_start_matches('$').parse::<f64>().ok();
     let dollars = dollars.filter(|dollars| (0.0..=1_000_000.0).contains(dollars));
     if dollars.is_none() {
-        let what = format!("\"budget\" is the text {}", crate::problem::quote(&text));
+        let what = format!("\"{}\" is the text {}", key.text, quote(&text));
         let why = "an amount in dollars is expected";
-        table.problems().error(table.place("budget"), what, why, "write: budget: 1.50");
+        table.problems().error(node.place, what, why, format!("write: {}: 1.50", key.text));
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -54,9 +65,9 @@ fn budget(table: &Fields<'_>) -> Option<u64> {
 }
 
 fn ceiling(table: &Fields<'_>) -> Option<BTreeSet<Class>> {
-    let words = table.words(&["ceiling"])?;
+    let words = table.placed_words(&["ceiling"])?;
     let mut classes = BTreeSet::new();
-    for word in words {
+    for (word, at) in words {
         match CLASSES.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word)) {
             Some((_, class)) => {
                 classes.insert(*class);
@@ -66,7 +77,7 @@ fn ceiling(table: &Fields<'_>) -> Option<BTreeSet<Class>> {
                 let what = format!("\"{word}\" is no class of tools");
                 let why = "there are read, write, exec, network, delegate";
                 let how = "write: ceiling: [read, network]";
-                table.problems().error(table.place("ceiling"), what, why, how);
+                table.problems().error(at, what, why, how);
             }
         }
     }
@@ -76,49 +87,87 @@ fn ceiling(table: &Fields<'_>) -> Option<BTreeSet<Class>> {
 fn passthrough(table: &Fields<'_>) -> Option<Passthrough> {
     let inner = table.table(&["passthrough"], "\"passthrough\"")?;
     let inputs = [("stdin", PassInput::Stdin), ("arg", PassInput::Arg)];
-    let wrong = inner.node(&["command"]).is_some();
-    let command = inner.texts(&["command"]);
-    if wrong && command.is_none() {
+    let is_there = inner.node(&["command"]).is_some();
+    let command = command(&inner);
+    let input = inner.choice(&["input"], &inputs).unwrap_or(PassInput::Stdin);
+    let (env, folders) = (variables(&inner), folders(&inner));
+    inner.finish();
+    if is_there && command.is_none() {
         return None;
     }
     let command = command.unwrap_or_default();
-    let input = inner.choice(&["input"], &inputs).unwrap_or(PassInput::Stdin);
-    let (env, writes) = (variables(&inner), folders(&inner));
-    inner.finish();
     let place = table.place("passthrough");
     if command.first().is_none_or(|program| program.trim().is_empty()) {
         let how = "write: passthrough: {command: [program, argument], input: stdin}";
         table.problems().error(place, "\"passthrough\" has no command", "nothing could run", how);
         return None;
     }
-    Some(Passthrough { command, input, env, writes, place })
+    let (writes, writes_at) = folders.into_iter().unzip();
+    Some(Passthrough { command, input, env, writes, writes_at, place })
+}
+
+/// A list of words. No shell reads it, so a text is one word, whatever is in it.
+fn command(inner: &Fields<'_>) -> Option<Vec<String>> {
+    let (_, node) = inner.node(&["command"])?;
+    let words = inner.texts(&["command"])?;
+    let is_open = |text: &str| text.contains("{{");
+    let has_space = |text: &str| text.trim().contains(char::is_whitespace) && !is_open(text);
+    let program = words.first().filter(|text| has_space(text));
+    let parts = || {
+        let part = |word: &str| {
+            let is_plain = word.chars().all(|it| it.is_alphanumeric() || "-_./=+@".contains(it));
+            if is_plain { word.to_owned() } else { format!("{word:?}") }
+        };
+        let line = program.map(String::as_str).unwrap_or_default();
+        let parts: Vec<String> = line.split_whitespace().map(part).collect();
+        format!("write: command: [{}]", parts.join(", "))
+    };
+    match (node.text().is_some(), program) {
+        (true, Some(text)) => {
+            let what = format!("\"command\" is the text {}", quote(text));
+            let why = "no shell takes it apart, so it would be the name of one program";
+            inner.problems().error(node.place, what, why, parts());
+            None
+        }
+        (false, Some(text)) if !text.contains('/') => {
+            let what = format!("the program is called {}, with a space", quote(text));
+            let why = "no shell takes it apart";
+            inner.problems().warn(inner.place("command"), what, why, parts());
+            Some(words)
+        }
+        (_, Some(_) | None) => Some(words),
+    }
 }
 
 fn variables(inner: &Fields<'_>) -> Vec<String> {
-    let mut names = inner.texts(&["env"]).unwrap_or_default();
-    names.retain(|name| {
+    let mut names = inner.placed_texts(&["env"]).unwrap_or_default();
+    names.retain(|(name, at)| {
         let is_name = !name.is_empty() && !name.contains(['=', ' ', '\0']);
         if !is_name {
-            let what = format!("{} is no name of a variable", crate::problem::quote(name));
+            let what = format!("{} is no name of a variable", quote(name));
             let why = "\"env\" names variables of yours; their values stay where they are";
-            let how = "write: env: [SOME_API_KEY]";
-            inner.problems().error(inner.place("env"), what, why, how);
+            inner.problems().error(*at, what, why, "write: env: [SOME_API_KEY]");
         }
         is_name
     });
-    names
+    names.into_iter().map(|(name, _)| name).collect()
 }
 
-fn folders(inner: &Fields<'_>) -> Vec<String> {
-    let mut folders = inner.texts(&["writes"]).unwrap_or_default();
-    folders.retain(|folder| {
+fn folders(inner: &Fields<'_>) -> Vec<Placed> {
+    for at in inner.nothings("writes") {
+        let what = "\"writes\" names no folder here";
+        let why = "~ alone is nothing to YAML, and nobody is given a whole home";
+        inner.problems().warn(at, what, why, "write: writes: [~/.name-of-the-program]");
+    }
+    let mut folders = inner.placed_texts(&["writes"]).unwrap_or_default();
+    folders.retain(|(folder, at)| {
         let is_whole = folder.starts_with('/') || folder.starts_with("~/");
         let is_plain = is_whole && !folder.split('/').any(|part| part == "..");
         if !is_plain {
-            let what = format!("{} is no whole path", crate::problem::quote(folder));
+            let what = format!("{} is no whole path", quote(folder));
             let why = "where a program may write does not depend on where it is started";
             let how = "write: writes: [~/.name-of-the-program]";
-            inner.problems().error(inner.place("writes"), what, why, how);
+            inner.problems().error(*at, what, why, how);
         }
         is_plain
     });
@@ -162,15 +211,32 @@ pub(crate) fn forbid(fields: &Fields<'_>, scope: Scope) {
 }
 
 /// A project's file narrows. What would widen is taken out and told.
-pub(crate) fn narrow(definition: &mut Definition, problems: &Problems, at: crate::Place) {
+pub(crate) fn narrow(definition: &mut Definition, fields: &Fields<'_>) {
     if definition.origin.scope != Scope::Workspace {
         return;
     }
+    let problems = fields.problems();
     if definition.permission.is_some_and(crate::Permission::widens) {
         definition.permission = None;
         let what = "the permission mode is left out";
         let why = "a project's file may ask for less than is allowed, never for more";
-        problems.warn(at, what, why, "set it in a definition of your own");
+        problems.warn(fields.place_as(&MODE), what, why, "set it in a definition of your own");
+    }
+    if !std::mem::take(&mut definition.skill.env).is_empty() {
+        let what = "a project's skill gets no variables of yours";
+        problems.warn(fields.place("env"), what, "they may be secrets", "keep the skill at home");
+    }
+    if let Some(program) = &mut definition.own.passthrough {
+        let env = std::mem::take(&mut program.env);
+        let writes = std::mem::take(&mut program.writes);
+        program.writes_at.clear();
+        let given = [("env", env, "variables"), ("writes", writes, "folders")];
+        for (key, _, what) in given.into_iter().filter(|(_, names, _)| !names.is_empty()) {
+            let at = fields.place_below(&["locum", "passthrough", key]);
+            let what = format!("a project's program gets no {what} of yours");
+            let why = "they may be or hold secrets";
+            problems.warn(at, what, why, "keep the definition at home");
+        }
     }
     for server in &mut definition.servers {
         server.needs_consent = match server.how {

@@ -81,7 +81,7 @@ pub(crate) fn read(node: &Node, problems: &Problems) -> Option<Parameter> {
     fields.misplaced(&["required"], why, "write: requirement: required");
     fields.misplaced(&["value"], why, "write: default: …");
     fields.finish();
-    let place = fields.place("key");
+    let place = fields.place_as(&["key", "name"]);
     let parameter = Parameter {
         key: key?,
         about: about?,

@@ -25,6 +25,37 @@ pub struct Places<'a> {
     pub extra: &'a [PathBuf],
 }
 
+impl Places<'_> {
+    /// Whose a file is that lies where definitions are looked for, by the folder that comes first.
+    #[must_use]
+    pub fn origin(&self, file: &Path) -> Option<Origin> {
+        let written = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let real = fs::canonicalize(file).unwrap_or_else(|_| written.clone());
+        let holds = |folder: &Path| {
+            let beneath = fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder));
+            written.starts_with(folder) || beneath
+        };
+        let on = |base: &Path, list: &[(&str, Kind)]| {
+            list.iter().any(|(name, _)| holds(&base.join(name)))
+        };
+        let (root, scope) = if let Some(root) = self.workspace.filter(|it| on(it, WORKSPACE)) {
+            (root, Scope::Workspace)
+        } else if let Some(root) = self.extra.iter().find(|folder| holds(folder)) {
+            (root.as_path(), Scope::RecipePath)
+        } else if let Some(folder) = self.config_dir.filter(|it| on(it, CONFIG)) {
+            (self.config_root(folder), Scope::User)
+        } else {
+            (self.home.filter(|it| on(it, HOME))?, Scope::User)
+        };
+        Some(Origin { file: file.to_owned(), root: root.to_owned(), scope })
+    }
+
+    /// People keep such files elsewhere at home and link to them.
+    fn config_root<'a>(&'a self, folder: &'a Path) -> &'a Path {
+        self.home.filter(|home| folder.starts_with(home)).unwrap_or(folder)
+    }
+}
+
 const WORKSPACE: &[(&str, Kind)] = &[
     (".locum/recipes", Kind::Recipe),
     (".goose/recipes", Kind::Recipe),
@@ -128,8 +159,7 @@ impl Survey {
             survey.folder(root, &Shelf { root, scope: Scope::RecipePath, kind: Kind::Recipe }, 1);
         }
         if let Some(folder) = places.config_dir {
-            // People keep such files elsewhere at home and link to them.
-            let root = places.home.filter(|home| folder.starts_with(home)).unwrap_or(folder);
+            let root = places.config_root(folder);
             survey.shelves(folder, CONFIG, |kind| Shelf { root, scope: Scope::User, kind });
         }
         if let Some(root) = places.home {

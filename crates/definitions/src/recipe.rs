@@ -5,6 +5,7 @@ use std::path::Path;
 
 use minijinja::UndefinedBehavior;
 
+use crate::build::lost_sub_recipes;
 use crate::definition::{Definition, Kind, Origin, Retry, Settings, SubRecipe};
 use crate::fields::Fields;
 use crate::pieces::{Pieces, is_mark};
@@ -33,7 +34,8 @@ pub(crate) fn load(text: &str, origin: &Origin, problems: &Problems) -> Option<D
     let mut definition = read(&node, origin, problems)?;
     compare(&definition, &variables, &pieces, problems);
     twice_in_any_case(&definition, &pieces, problems);
-    missing_sub_recipes(&definition, problems);
+    // At building it is an error; before that the file may still be written.
+    problems.extend_as_warnings(lost_sub_recipes(&definition));
     definition.template = Some(text.to_owned());
     Some(definition)
 }
@@ -160,7 +162,7 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     definition.prompt = fields.text(&["prompt"]).filter(|text| !text.trim().is_empty());
     let wrong = |key| fields.node(&[key]).is_some_and(|(_, node)| node.text().is_none());
     let silent = definition.instructions.trim().is_empty() && definition.prompt.is_none();
-    if silent && !wrong("instructions") && !wrong("prompt") {
+    if silent && !wrong("instructions") && !wrong("prompt") && !own::is_program(&fields) {
         let what = "there are neither instructions nor a prompt";
         let why = "an agent would not know what to do";
         problems.error(fields.place_of_table(), what, why, "write: instructions: …");
@@ -180,8 +182,8 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     definition.author = fields.node(&["author"]).and_then(|(_, node)| author(node, problems));
     definition.own = own::read(&fields);
     // Ours, so that a recipe can be as narrow as an agent.
-    if let Some(words) = fields.words(&["tools"]) {
-        definition.tools.allow = tools::ours(&words, fields.place("tools"), problems);
+    if let Some(words) = fields.placed_words(&["tools"]) {
+        definition.tools.allow = tools::ours(&words, problems);
     }
     own::forbid(&fields, origin.scope);
     let why = "it belongs under settings";
@@ -198,7 +200,7 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     fields.finish();
     definition.title = Some(title?);
     definition.about = about?;
-    own::narrow(&mut definition, problems, fields.place_of_table());
+    own::narrow(&mut definition, &fields);
     Some(definition)
 }
 
@@ -340,17 +342,6 @@ fn compare(
             let why = "people would be asked for nothing";
             let how = format!("use {{{{ {key} }}}} in instructions or prompt, or delete it");
             problems.error(parameter.place, what, why, how);
-        }
-    }
-}
-
-/// At building it is an error; before that the file may still be written.
-fn missing_sub_recipes(definition: &Definition, problems: &Problems) {
-    for sub in &definition.sub_recipes {
-        let open = sub.path.contains("{{");
-        if !open && !definition.origin.folder().join(&sub.path).exists() {
-            let what = format!("the sub-recipe {} does not exist", sub.path);
-            problems.warn(sub.place, what, "the recipe cannot be built", "check the path");
         }
     }
 }

@@ -145,7 +145,7 @@ fn reach(kind: &str, fields: &Fields<'_>, names: &Names, name: &str) -> Option<R
             for (name, value) in
                 headers.iter().filter(|(_, value)| !variable(value).is_some_and(known))
             {
-                unfilled(name, value, fields, "headers");
+                unfilled(name, value, fields, &["headers"]);
             }
             Some(Reach::Http { url, headers, env, env_keys, socket: fields.text(&["socket"]) })
         }
@@ -214,7 +214,7 @@ fn address(fields: &Fields<'_>, keys: &[&'static str]) -> Option<String> {
         return Some(url);
     }
     let what = format!("the address {} is not http or https", crate::problem::quote(&url));
-    let at = keys.iter().find(|key| fields.has(key)).map_or(Place::START, |key| fields.place(key));
+    let at = fields.node(keys).map_or(Place::START, |(_, node)| node.place);
     let how = format!("write: {}: https://host/mcp", keys[0]);
     fields.problems().error(at, what, "servers are reached so", how);
     None
@@ -236,15 +236,16 @@ fn environment(
         !same
     });
     for (name, value) in &env {
-        unfilled(name, value, fields, keys[0]);
+        unfilled(name, value, fields, keys);
     }
+    let env_key = keys.iter().find(|key| fields.has(key)).unwrap_or(&keys[0]);
     env.retain(|name, _| {
         let bad = LOADERS.contains(&name.to_uppercase().as_str());
         if bad {
             let what = format!("the variable {name} is left out");
             let why = "it decides which code programs load";
             fields.problems().warn(
-                fields.place(keys[0]),
+                fields.place_below(&[env_key, name]),
                 what,
                 why,
                 "name the program by its path",
@@ -261,13 +262,14 @@ fn variable(value: &str) -> Option<&str> {
 }
 
 /// Nothing is put in the place of `${NAME}`.
-fn unfilled(name: &str, value: &str, fields: &Fields<'_>, key: &str) {
+fn unfilled(name: &str, value: &str, fields: &Fields<'_>, keys: &[&str]) {
     if let Some(variable) = variable(value) {
         let what =
             format!("{name} has {} in it, which stays as it is", crate::problem::quote(value));
         let why = "variables are not put into texts, only passed on by their names";
         let how = format!("write: env_keys: [{variable}]");
-        fields.problems().warn(fields.place(key), what, why, how);
+        let key = keys.iter().find(|key| fields.has(key)).copied().unwrap_or_default();
+        fields.problems().warn(fields.place_below(&[key, name]), what, why, how);
     }
 }
 

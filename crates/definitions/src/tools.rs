@@ -1,6 +1,7 @@
 //! Names of tools in other systems, and what they are here.
 
 use crate::definition::ToolUse;
+use crate::fields::Placed;
 use crate::problem::{Place, Problems};
 
 /// Their name in small letters, without dashes and underscores; ours. Several of ours where
@@ -159,13 +160,13 @@ pub(crate) fn of_builtin(name: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Our names for the tools of a list. `None`: the list says "everything".
-pub(crate) fn ours(words: &[String], at: Place, problems: &Problems) -> Option<Vec<ToolUse>> {
+pub(crate) fn ours(words: &[Placed], problems: &Problems) -> Option<Vec<ToolUse>> {
     let mut uses = Vec::new();
-    for word in words {
+    for (word, at) in words {
         if matches!(word.trim(), "*" | "all") {
             return None;
         }
-        uses.extend(one(word, at, problems));
+        uses.extend(one(word, *at, problems));
     }
     uses.dedup();
     Some(uses)

@@ -7,7 +7,9 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use locum_definitions::{Kind, Loaded, Origin, Problem, Scope, load, parse, proposed_servers};
+use locum_definitions::{
+    Kind, Loaded, Origin, Place, Problem, Scope, load, parse, proposed_servers,
+};
 
 use support::shake::{Dice, shaken};
 use support::spoil::spoil;
@@ -88,6 +90,44 @@ fn curated() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 450, "{count} cases");
+}
+
+/// What is told stands at the very key or value that it is told of, and is told once.
+#[test]
+fn places() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/places.txt");
+    let table = std::fs::read_to_string(table).unwrap();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for case in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let [name, marked, words] = case.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{case}")
+        };
+        let (kind, scope) = match name {
+            "recipe" => (Kind::Recipe, Scope::User),
+            "skill" => (Kind::Skill, Scope::User),
+            "agent" => (Kind::Agent, Scope::User),
+            "project" => (Kind::Agent, Scope::Workspace),
+            other => panic!("{other}"),
+        };
+        let marked = spelled_out(marked);
+        let about = if marked.contains("description: a: b") { "" } else { "description: d\n" };
+        let marked = match kind {
+            Kind::Recipe => format!("title: t\ndescription: d\nprompt: p\n{marked}\n"),
+            Kind::Skill | Kind::Agent => format!("---\nname: x\n{about}{marked}\n---\nHi.\n"),
+        };
+        let byte = marked.find('‸').unwrap_or_else(|| panic!("{case}"));
+        let text = marked.replace('‸', "");
+        let loaded = parse(&text, kind, &Origin { scope, ..origin(kind) });
+        let place = Place::of_byte(&text, byte);
+        let told = loaded.problems.iter().filter(|it| it.to_string().contains(words));
+        let told: Vec<Place> = told.map(|it| Place { line: it.line, column: it.column }).collect();
+        if told != [place] {
+            wrong.push(format!("{case}\n    {place:?}\n    {:#?}", loaded.problems));
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 75, "{count} cases");
 }
 
 /// `.mcp.json` of a project: one bad server is told and the others stay.

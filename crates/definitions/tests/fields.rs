@@ -80,12 +80,12 @@ fn the_fixtures_have_only_the_problems_they_should() {
     let cases: [(&str, &[&str]); 8] = [
         (
             "recipe.yaml",
-            &["32:5: warning: the variable LD_PRELOAD is left out", ":47:5: warning: a frontend"],
+            &["32:24: warning: the variable LD_PRELOAD is left out", ":47:5: warning: a frontend"],
         ),
         ("wrapped.json", &[]),
         ("blocks.yml", &[]),
         ("child.yaml", &[]),
-        ("skills/all-fields/SKILL.md", &[":14:1: warning: \"chat_types\"", "not YAML"]),
+        ("skills/all-fields/SKILL.md", &[":14:10: warning: \"chat_types\"", "not YAML"]),
         ("agents/all-fields.md", &[]),
         ("agents/loose.md", &["3:27: warning: not YAML"]),
         ("agents/table.md", &[]),

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use locum_definitions::{Definition, Kind, Mapped, Origin, Scope, parse, to_kernel};
-use locum_kernel::{Class, Mode, RuleKind, ToolSpec};
+use locum_definitions::{Definition, Kind, Origin, Scope, parse, to_kernel};
+use locum_kernel::{Class, Definition as Judged, Mode, RuleKind, ToolSpec};
 
 fn definition(kind: Kind, text: &str) -> Definition {
     let root = PathBuf::from("/nowhere");
@@ -41,14 +41,14 @@ fn world() -> Vec<ToolSpec> {
     tools.map(spec).to_vec()
 }
 
-fn agent(more: &str) -> Mapped {
+fn agent(more: &str) -> Judged {
     let text = format!("---\nname: x\ndescription: d\n{more}\n---\nWork.\n");
     to_kernel(&definition(Kind::Agent, &text), &world())
 }
 
 /// The tools that may be used, in order, and the classes of the ceiling.
-fn rights(mapped: &Mapped) -> (String, String) {
-    let definition = &mapped.definition;
+fn rights(mapped: &Judged) -> (String, String) {
+    let definition = mapped;
     let tools: Vec<String> = world()
         .iter()
         .filter(|tool| definition.uses.allow(&tool.name, tool.class))
@@ -107,7 +107,7 @@ fn agents() {
     for (more, tools, ceiling) in cases {
         let found = rights(&agent(more));
         assert_eq!(found, (tools.to_owned(), ceiling.to_owned()), "{more}");
-        let definition = agent(more).definition;
+        let definition = agent(more);
         assert!(definition.uses.within(&definition.ceiling), "{more}");
     }
 }
@@ -131,13 +131,12 @@ fn rules() {
     for (more, expected) in cases {
         let mapped = agent(more);
         let found: Vec<Said> = mapped
-            .definition
             .rules
             .iter()
             .map(|rule| (rule.kind, rule.tool.as_str(), rule.pattern.as_deref()))
             .collect();
         assert_eq!(found, expected, "{more}");
-        assert!(mapped.definition.rules.iter().all(|rule| rule.agent.is_none()), "{more}");
+        assert!(mapped.rules.iter().all(|rule| rule.agent.is_none()), "{more}");
     }
 }
 
@@ -166,7 +165,7 @@ fn only_these_calls() {
         ("tools: mcp__tracker, mcp__tracker__list(open)", &[]),
     ];
     for (more, expected) in cases {
-        let only = agent(more).definition.only;
+        let only = agent(more).only;
         let found: Vec<(&str, &str)> =
             only.iter().map(|only| (only.tool.as_str(), only.pattern.as_str())).collect();
         assert_eq!(found, expected, "{more}");
@@ -178,7 +177,7 @@ fn the_rest() {
     let mapped = agent(
         "model: opus\nmaxTurns: 7\nbackground: true\nisolation: worktree\nlocum: {budget: 0.5}",
     );
-    let found = &mapped.definition;
+    let found = &mapped;
     assert_eq!(found.model.as_deref(), Some("opus"));
     assert_eq!(found.limits.turns_max, Some(7));
     assert_eq!(found.limits.micro_usd_max, Some(500_000));
@@ -186,8 +185,8 @@ fn the_rest() {
     assert!(found.kit.worktree);
     assert_eq!(found.mode, Some(Mode::Worker));
     assert_eq!((found.about.as_str(), found.instructions.as_str()), ("d", "Work."));
-    assert_eq!(agent("locum: {mode: call}\nbackground: true").definition.mode, Some(Mode::Call));
-    assert_eq!(agent("model: inherit").definition.model, None);
+    assert_eq!(agent("locum: {mode: call}\nbackground: true").mode, Some(Mode::Call));
+    assert_eq!(agent("model: inherit").model, None);
 }
 
 /// A recipe has the tools of its extensions and no others.
@@ -212,14 +211,14 @@ fn recipes() {
     let text = "title: t\ndescription: d\nprompt: p\n\
                 settings: {goose_provider: openai, goose_model: m}\n";
     let mapped = to_kernel(&definition(Kind::Recipe, text), &world());
-    assert_eq!(mapped.definition.model.as_deref(), Some("openai/m"));
+    assert_eq!(mapped.model.as_deref(), Some("openai/m"));
 }
 
 /// What a file wants to be asked for is asked, for that agent and those calls only.
 #[test]
 fn asked_for() {
     let mapped = agent("permission: {bash: {\"rm *\": ask}}");
-    let [rule] = &mapped.definition.rules[..] else { panic!("{:?}", mapped.definition.rules) };
+    let [rule] = &mapped.rules[..] else { panic!("{:?}", mapped.rules) };
     let said = (rule.kind, rule.tool.as_str(), rule.pattern.as_deref(), rule.agent.as_deref());
     assert_eq!(said, (RuleKind::Ask, "exec", Some("rm *"), None));
 }

@@ -4,26 +4,34 @@
 mod find;
 mod judge;
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use locum_definitions::{Problem, Severity, beneath};
+use locum_definitions::{Library, Origin, Problem, Scope, Severity, beneath};
+use locum_tools::Place;
 use serde_json::{Value, json};
 
 use crate::complaint::USAGE;
+use crate::config::{self, Config};
+use crate::data::{self, Places};
 use crate::flags::Check;
+use crate::library::Shelves;
 use crate::print;
+use crate::reading;
 use crate::screen::{Ink, cut, ours, out};
 use crate::text::{self, clean};
+use crate::workshop;
 
 use find::{Sort, find};
 
 /// Who has more to mend sees the rest when these are mended.
 const SHOWN_MAX: usize = 10_000;
 
-#[derive(Debug, Default)]
-struct Report {
+#[derive(Debug)]
+struct Report<'a> {
+    here: &'a Here,
     seen: BTreeSet<PathBuf>,
     files: usize,
     /// Prompts for people to type, which lie beside definitions and are none.
@@ -33,8 +41,50 @@ struct Report {
     problems: Vec<Problem>,
 }
 
-pub(crate) fn check(flags: &Check) -> u8 {
-    let mut report = Report::default();
+/// Where a run would work that was started here, and where it would look.
+#[derive(Debug)]
+struct Here {
+    place: Place,
+    shelves: Shelves,
+    settings: Config,
+    /// Looked for when a file names a skill, by the folder that is the workspace.
+    found: RefCell<BTreeMap<PathBuf, Library>>,
+}
+
+impl Here {
+    /// What cannot be known here is no reason not to check.
+    fn of(places: &Places<'_>) -> Here {
+        let folder = Path::new(".").canonicalize().unwrap_or_else(|_| PathBuf::from("."));
+        let data = data::place(places.data).unwrap_or_default();
+        let settings = config::read(places.config).unwrap_or_default();
+        let place = workshop::place("check", &folder, &data, places.config);
+        let shelves = Shelves::trusting(&place, &settings);
+        Here { place, shelves, settings, found: RefCell::default() }
+    }
+
+    /// Here, or in another project that `root` is.
+    fn has_skill(&self, name: &str, root: &Path) -> bool {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        [&self.place.workspace, &root].into_iter().any(|workspace| {
+            let mut found = self.found.borrow_mut();
+            let files = found.entry(workspace.clone());
+            let files = files.or_insert_with(|| self.shelves.clone().around(workspace).scan());
+            reading::has_skill(files, &self.settings, name)
+        })
+    }
+}
+
+pub(crate) fn check(flags: &Check, places: &Places<'_>) -> u8 {
+    let here = Here::of(places);
+    let mut report = Report {
+        here: &here,
+        seen: BTreeSet::new(),
+        files: 0,
+        commands: 0,
+        errors: 0,
+        warnings: 0,
+        problems: Vec::new(),
+    };
     for path in &flags.paths {
         report.path(path);
     }
@@ -75,7 +125,7 @@ pub(crate) fn check(flags: &Check) -> u8 {
     if errors == 0 { 0 } else { USAGE }
 }
 
-impl Report {
+impl Report<'_> {
     fn path(&mut self, path: &Path) {
         // A folder that was named may be a link to one; a file may not lead out of its folder.
         if fs::metadata(path).is_ok_and(|data| data.is_dir()) {
@@ -83,23 +133,30 @@ impl Report {
             self.take(found.problems);
             self.commands += found.commands;
             for (file, sort) in found.files {
-                self.file(&file, path, path, sort);
+                self.file(&file, path, Scope::Workspace, sort);
             }
             return;
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         // Here is the project, as it is for a run; files from elsewhere are a person's own.
         let here = Path::new(".");
-        let project = if beneath(path, here).is_ok() { here } else { Path::new("/") };
-        self.file(path, parent.unwrap_or(here), project, Sort::named(path));
+        match beneath(path, here) {
+            Ok(_) => self.file(path, here, Scope::Workspace, Sort::named(path)),
+            Err(_) => self.file(path, parent.unwrap_or(here), Scope::User, Sort::named(path)),
+        }
     }
 
     /// Each file once, however often it was named.
-    fn file(&mut self, file: &Path, root: &Path, project: &Path, sort: Sort) {
+    fn file(&mut self, file: &Path, root: &Path, scope: Scope, sort: Sort) {
         let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         if self.seen.insert(real) {
             self.files += 1;
-            self.take(judge::file(file, root, project, sort));
+            let origin = Origin { file: file.to_owned(), root: root.to_owned(), scope };
+            let problems = match sort {
+                Sort::Definition => judge::definition(origin, self.here),
+                Sort::Config | Sort::Servers | Sort::Script => judge::other(file, root, sort),
+            };
+            self.take(problems);
         }
     }
 

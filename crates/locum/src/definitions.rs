@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use locum_definitions::{Found, Library, NotFound};
+use locum_tools::Place;
 use serde_json::{Value, json};
 
 use crate::check::{line, object};
@@ -14,6 +15,7 @@ use crate::data::Places;
 use crate::flags::Definitions;
 use crate::library::{is_on, library};
 use crate::print;
+use crate::reading;
 use crate::text::{self, clean, quote, row, table};
 use crate::trust::{self, Trust};
 use crate::workshop;
@@ -26,6 +28,7 @@ struct Sight {
     settings: config::Config,
     trust: Trust,
     workspace: String,
+    place: Place,
 }
 
 pub(crate) fn obey(flags: &Definitions, places: &Places<'_>) -> Result<u8, Complaint> {
@@ -37,9 +40,10 @@ pub(crate) fn obey(flags: &Definitions, places: &Places<'_>) -> Result<u8, Compl
     let data = data::place(places.data)?;
     let place = workshop::place("definitions", &root, &data, places.config);
     let trust = trust::quietly(&root, &data, flags.trust.into())?;
-    let library = library(&place, &settings, &trust);
+    let mut library = library(&place, &settings, &trust);
+    reading::all(&mut library, &place, &settings);
     let workspace = root.display().to_string();
-    let sight = Sight { library, settings, trust, workspace };
+    let sight = Sight { library, settings, trust, workspace, place };
     if let Some(name) = &flags.name {
         return sight.one(name, flags);
     }

@@ -61,6 +61,7 @@ pub(crate) async fn equip(
     };
     let world = World {
         shelves,
+        place: place.clone(),
         tools: Arc::clone(&tools) as Arc<dyn Toolbox>,
         settings: Arc::clone(settings),
         played: chosen.script.iter().flat_map(Script::names).map(str::to_owned).collect(),

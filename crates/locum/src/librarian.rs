@@ -20,13 +20,14 @@ use locum_runtime::form;
 use locum_runtime::library::Library;
 use locum_runtime::subjects;
 use locum_runtime::tool::Toolbox;
-use locum_runtime::wire::tuning;
+use locum_tools::Place;
 use serde_json::Value;
 
 use crate::config::Config;
 use crate::library::{Shelves, is_on};
 use crate::model::Models;
 use crate::print;
+use crate::reading::{self, Around, Reader};
 use crate::trust::approve;
 
 /// How long what was found is taken to be what is there.
@@ -39,6 +40,7 @@ const NEAR_MAX: usize = 5;
 /// What definitions are made to fit.
 pub(crate) struct World {
     pub(crate) shelves: Shelves,
+    pub(crate) place: Place,
     pub(crate) tools: Arc<dyn Toolbox>,
     pub(crate) settings: Arc<Config>,
     /// Names that a script plays: what comes with the program does not stand in for them.
@@ -308,12 +310,8 @@ impl Librarian {
     pub(crate) fn judged(&self, files: &Files, built: &Built) -> Judged {
         let definition = &built.definition;
         let specs = self.world.tools.specs();
-        let mapped = to_kernel(definition, &specs);
-        self.tell(mapped.problems.iter().chain(&built.problems));
-        let mut judged = mapped.definition;
-        if let Some(ignored) = tuning::ignored(&judged.kit.tuning) {
-            self.say(&format!("note: {}: {ignored}", definition.name));
-        }
+        self.tell(built.problems.iter());
+        let mut judged = to_kernel(definition, &specs);
         judged.limits.turns_max = judged.limits.turns_max.or(self.world.turns_usual);
         judged.model = judged.model.and_then(|name| self.model(&definition.name, &name));
         if let Some(proof) = &mut judged.proof {
@@ -348,11 +346,8 @@ impl Librarian {
         for name in &definition.skills {
             let found = files.named_as(Kind::Skill, name).ok();
             let found = found.filter(|found| is_on(found, &self.world.settings));
+            // That one is not there was told when the definition was read.
             let Some(skill) = found.and_then(|found| self.read(files.load(found)).ok()) else {
-                self.say(&format!(
-                    "note: {} lists the skill {name}, which is not there",
-                    definition.name
-                ));
                 continue;
             };
             let folder = skill.origin.folder().display();
@@ -385,23 +380,38 @@ impl Librarian {
         found
     }
 
-    /// What is wrong with a file that is used all the same is told.
     fn read(&self, loaded: Loaded) -> Result<Definition, String> {
-        let definition = loaded.definition.ok_or_else(|| listed(&loaded.problems))?;
-        self.tell(loaded.problems.iter());
+        self.taken(loaded).map_err(|problems| listed(&problems))
+    }
+
+    /// What is wrong with a file that is used all the same is told.
+    pub(crate) fn taken(&self, loaded: Loaded) -> Result<Definition, Vec<Problem>> {
+        let has_skill =
+            |name: &str| reading::has_skill(&self.files_with(name), &self.world.settings, name);
+        let around = Around { place: &self.world.place, has_skill: &has_skill };
+        let Loaded { definition, problems } = reading::with(loaded, &around, Reader::Uses);
+        let Some(definition) = definition else { return Err(problems) };
+        self.tell(problems.iter());
         Ok(definition)
     }
 
     fn tell<'p>(&self, problems: impl Iterator<Item = &'p Problem>) {
         for problem in problems {
-            self.say(&problem.to_string());
+            // One file may be reached by several names.
+            let real = problem.file.canonicalize().unwrap_or_else(|_| problem.file.clone());
+            let same = Problem { file: real, ..problem.clone() };
+            self.once(same.to_string(), &problem.to_string());
         }
     }
 
     /// Says something once.
     fn say(&self, text: &str) {
+        self.once(text.to_owned(), text);
+    }
+
+    fn once(&self, what: String, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.told.insert(text.to_owned()) {
+        if state.told.insert(what) {
             print::note(text);
         }
     }

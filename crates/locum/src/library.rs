@@ -26,13 +26,23 @@ pub(crate) struct Shelves {
 
 impl Shelves {
     pub(crate) fn of(place: &Place, settings: &Config, trust: &Trust) -> Shelves {
+        Shelves { is_trusted: trust.root().is_some(), ..Shelves::trusting(place, settings) }
+    }
+
+    /// As if the workspace were trusted: where things are is no secret of its.
+    pub(crate) fn trusting(place: &Place, settings: &Config) -> Shelves {
         Shelves {
             workspace: place.workspace.clone(),
-            is_trusted: trust.root().is_some(),
+            is_trusted: true,
             home: place.home.clone(),
             config_dir: place.config.as_deref().and_then(Path::parent).map(Path::to_owned),
             extra: recipe_folders(settings),
         }
+    }
+
+    /// The same with another workspace.
+    pub(crate) fn around(self, workspace: &Path) -> Shelves {
+        Shelves { workspace: workspace.to_owned(), ..self }
     }
 
     pub(crate) fn places(&self) -> Places<'_> {

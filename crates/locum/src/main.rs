@@ -48,6 +48,7 @@ mod print;
 mod printer;
 mod providers;
 mod reach;
+mod reading;
 mod rehearsal;
 mod root;
 mod rule;
@@ -147,7 +148,7 @@ fn obey(flags: &Flags) -> Result<u8, Complaint> {
         Command::Models(models) => models::list(models, places.config),
         Command::Doctor(doctor) => doctor::examine(doctor, &places),
         Command::Mcp(mcp) => servers::obey(mcp, &places),
-        Command::Check(it) => Ok(check::check(it)),
+        Command::Check(it) => Ok(check::check(it, &places)),
         Command::Definitions(it) => definitions::obey(it, &places),
         Command::Trust(it) => trust::obey(it, places.data),
         Command::Act(act) => act::act(act, &places),

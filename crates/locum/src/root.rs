@@ -35,8 +35,8 @@ pub(crate) fn of(
         (None, Some(name)) => match files.named(name) {
             Ok(found) if found.origin.is_builtin() && is_played(name) => return Ok(None),
             Ok(found) => {
-                let loaded = files.load(found);
-                loaded.definition.ok_or_else(|| Complaint::definition(name, &loaded.problems))?
+                let taken = librarian.taken(files.load(found));
+                taken.map_err(|problems| Complaint::definition(name, &problems))?
             }
             Err(_) if is_played(name) => return Ok(None),
             Err(not_found) => return Err(Complaint::not_found(&not_found)),
@@ -84,10 +84,7 @@ fn recipe_of(named: &Path, librarian: &Librarian, files: &Files) -> Result<Defin
         let found = files.named_as(Kind::Recipe, &name);
         files.load(found.map_err(|not_found| Complaint::not_found(&not_found))?)
     };
-    for warning in loaded.problems.iter().filter(|problem| !problem.is_error()) {
-        print::note(&warning.to_string());
-    }
-    loaded.definition.ok_or_else(|| Complaint::definition(&name, &loaded.problems))
+    librarian.taken(loaded).map_err(|problems| Complaint::definition(&name, &problems))
 }
 
 fn built(

@@ -59,6 +59,39 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("agents/x.md", "---\nname: x\ndescription: d\n---\nHi.\n", &[]),
     ("agents/y.md", "---\nnmae: y\n---\nHi.\n", &[":2:1: error: \"name\" is missing; "]),
     ("agents/README.md", "# not one", &[":1:1: error: "]),
+    (
+        "agents/wide.md",
+        "---\nname: x\ndescription: d\npermissionMode: bypassPermissions\n---\nHi.\n",
+        &[":4:1: warning: the permission mode is left out; "],
+    ),
+    (
+        "home/.claude/agents/wide.md",
+        "---\nname: x\ndescription: d\npermissionMode: bypassPermissions\n---\nHi.\n",
+        &[],
+    ),
+    (
+        "home/.claude/agents/given.md",
+        "---\nname: x\ndescription: d\nlocum:\n  passthrough:\n    command: [x]\n    \
+         writes: [~/.x, /, ~/.ssh, here, ~/.claude/agents]\n---\n",
+        &[":7:31: error: \"here\" is no whole path; "],
+    ),
+    (
+        "home/.claude/agents/too_much.md",
+        "---\nname: x\ndescription: d\nlocum:\n  passthrough:\n    command: [x]\n    \
+         writes: [~/.x, /, ~/.ssh, ~/.claude/agents]\n---\n",
+        &[
+            // The home of this test lies in the folder that it works in.
+            ":7:14: warning: `writes`: a program cannot be given ~/.x: it overlaps the workspace",
+            ":7:20: error: `writes`: a program cannot be given /: all your files are in it",
+            ":7:23: error: `writes`: a program cannot be given ~/.ssh: ",
+            ":7:31: error: `writes`: a program cannot be given ~/.claude/agents: ",
+        ],
+    ),
+    (
+        "agents/text.md",
+        "---\nname: x\ndescription: d\nlocum: {passthrough: {command: bash run}}\n---\n",
+        &[":4:32: error: \"command\" is the text \"bash run\"; "],
+    ),
     ("config.toml", "model = \"a/b\"\nrecipes = [\"r\"]\nenable = [\"x\"]\n", &[]),
     (
         "locum/config.toml",
@@ -242,11 +275,12 @@ fn nothing_makes_it_wait() {
     put(&folder, "recipes/play.yaml", &bomb("agents:\n  main:\n    - say: x\n"));
     put(&folder, "recipes/deep.toml", &format!("a = {}", "[".repeat(100_000)));
     put(&folder, "recipes/mcp.json", &"[".repeat(100_000));
-    put(&folder, "outside.yaml", &recipe(""));
+    let outside = Folder::new("check-wait-outside");
+    put(&outside, "outside.yaml", &recipe(""));
     let link = |to: &str, name: &str| {
         std::os::unix::fs::symlink(folder.0.join(to), folder.0.join(name)).unwrap();
     };
-    link("outside.yaml", "recipes/out.yaml");
+    link(outside.0.join("outside.yaml").to_str().unwrap(), "recipes/out.yaml");
     link("recipes/loop.yaml", "recipes/loop.yaml");
     link(".", "recipes/up");
     for round in ["recipes/round", "recipes/about"] {

@@ -78,12 +78,12 @@ fn a_program_gets_what_its_own_definition_names_and_a_project_names_nothing() {
         ("home", "env: OUTSIDE_API_KEY", tells, "got key=granted other=\n"),
         ("home", "env: [OUTSIDE_NOT_SET]", tells, "got key= other=\n"),
         ("work", "env: [OUTSIDE_API_KEY]", tells, "got key= other=\n"),
-        ("work", "env: [OUTSIDE_API_KEY]", tells, "gets no variables or folders of yours"),
+        ("work", "env: [OUTSIDE_API_KEY]", tells, "program gets no variables of yours"),
         ("home", "writes: [~/.outside/deep]", keeps, "got kept\n"),
         ("home", "writes: ~/.outside/deep", keeps, "got kept\n"),
         ("home", "", keeps, "the program ended with"),
         ("work", "writes: [~/.outside/deep]", keeps, "the program ended with"),
-        ("work", "writes: [~/.outside/deep]", keeps, "gets no variables or folders of yours"),
+        ("work", "writes: [~/.outside/deep]", keeps, "program gets no folders of yours"),
         ("home", "", "echo x > /usr/outside-test", "passthrough: {writes: [~/.its-folder]}"),
     ];
     for (whose, keys, program, expected) in cases {
@@ -140,7 +140,7 @@ fn some_folders_are_given_to_nobody() {
     let (work, data) = (world.path("work/sub"), world.path("data"));
     let (work, data) = (work.to_str().unwrap(), data.to_str().unwrap());
     let cases = [
-        ("/", "it overlaps the workspace"),
+        ("/", "all your files are in it"),
         (work, "it overlaps the workspace"),
         ("~/work/sub", "it overlaps the workspace"),
         ("~/", "all your files are in it"),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use locum_kernel::Errand;
 use locum_sandbox::{Guard, Keep, StandIn, Walls};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::Place;
 
@@ -40,19 +41,38 @@ pub(crate) fn open(walls: &mut Walls, errand: &Errand, places: [&Place; 2]) -> R
         return Ok(());
     }
     let [place, _] = places;
-    let home = place.home.as_deref();
-    let made_of = home.into_iter().flat_map(|home| DEFINITIONS.map(|name| home.join(name)));
-    let made_of = made_of.map(|path| Guard { path, keep: Keep::Frozen, absent: StandIn::Folder });
-    walls.guards.extend(made_of);
+    walls.guards.extend(made_of(place));
     for name in named {
-        let folder = real(&whole(name, home)?);
-        judge(name, &folder, walls, places)?;
+        let folder = judge(name, &walls.guards, &places).map_err(|unfit| unfit.to_string())?;
         // The program would make it, if it could make anything beside it.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error| format!("{name}: cannot be made: {error}"))?;
         walls.writable.push(folder);
     }
     Ok(())
+}
+
+/// Why a program cannot be given a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unfit {
+    #[error("{0}")]
+    Anywhere(String),
+    /// It depends on where the work is.
+    #[error("{0}")]
+    Here(String),
+}
+
+/// What a run would say to a folder that a definition names, before there is one.
+#[must_use]
+pub fn unfit(name: &str, place: &Place) -> Option<Unfit> {
+    let guards: Vec<Guard> = place.guards().into_iter().chain(made_of(place)).collect();
+    judge(name, &guards, &[place]).err()
+}
+
+fn made_of(place: &Place) -> impl Iterator<Item = Guard> {
+    let home = place.home.iter();
+    let paths = home.flat_map(|home| DEFINITIONS.map(|name| home.join(name)));
+    paths.map(|path| Guard { path, keep: Keep::Frozen, absent: StandIn::Folder })
 }
 
 fn whole(name: &str, home: Option<&Path>) -> Result<PathBuf, String> {
@@ -72,18 +92,24 @@ fn real(path: &Path) -> PathBuf {
     path.strip_prefix(above).map_or_else(|_| path.to_owned(), |rest| real.join(rest))
 }
 
-fn judge(name: &str, folder: &Path, walls: &Walls, places: [&Place; 2]) -> Result<(), String> {
+/// Where it really is, if it may be given.
+fn judge(name: &str, guards: &[Guard], places: &[&Place]) -> Result<PathBuf, Unfit> {
+    let home = places.first().and_then(|place| place.home.as_deref());
+    let folder = real(&whole(name, home).map_err(Unfit::Anywhere)?);
     let within = |outer: &Path| folder.starts_with(real(outer));
-    let holds = |path: &Path| real(path).starts_with(folder);
-    let refuse = |why: &str| Err(format!("`writes`: a program cannot be given {name}: {why}"));
-    if places.iter().any(|it| holds(&it.workspace) || within(&it.workspace)) {
-        return refuse("it overlaps the workspace, whose rights are the agent's own");
-    }
+    let holds = |path: &Path| real(path).starts_with(&folder);
+    let refuse = |why: &str| format!("`writes`: a program cannot be given {name}: {why}");
     if places.iter().filter_map(|it| it.home.as_deref()).any(holds) {
-        return refuse("all your files are in it. Name the program's own folders");
+        let why = refuse("all your files are in it. Name the program's own folders");
+        return Err(Unfit::Anywhere(why));
     }
-    match walls.guards.iter().find(|guard| within(&guard.path)) {
-        Some(guard) => refuse(&format!("{} is kept from every command", guard.path.display())),
-        None => Ok(()),
+    if let Some(guard) = guards.iter().find(|guard| within(&guard.path)) {
+        let why = format!("{} is kept from every command", guard.path.display());
+        return Err(Unfit::Anywhere(refuse(&why)));
     }
+    if places.iter().any(|it| holds(&it.workspace) || within(&it.workspace)) {
+        let why = refuse("it overlaps the workspace, whose rights are the agent's own");
+        return Err(Unfit::Here(why));
+    }
+    Ok(folder)
 }

@@ -28,6 +28,7 @@ pub use brought::{Bring, Brought};
 pub use copies::{Copies, Kept, kept};
 pub use exec::{Exec, KEEP};
 pub use files::Files;
+pub use grants::{Unfit, unfit};
 pub use leftovers::{Leftover, leftovers, past_bytes, sweep};
 pub use past::{Act, Past, Row, State, Verdict, What, cut_commands, undo};
 pub use place::{Place, environment};

@@ -62,19 +62,28 @@ pub(crate) fn watched<T: Send + 'static>(
 pub(crate) const QUICK: Duration =
     Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 100 });
 
-/// The shortest of a few runs: other programs on the machine only ever make it longer.
+/// The shortest of a few runs, each without the time in which this thread could have run and other
+/// programs did: what is left is what an idle machine takes, waiting included.
 #[expect(clippy::disallowed_methods, reason = "a promise about time is measured in time")]
 pub(crate) fn shortest(most: Duration, mut run: impl FnMut()) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..5 {
-        let began = Instant::now();
+        let (began, waited) = (Instant::now(), waited());
         run();
-        best = best.min(began.elapsed());
+        let others = self::waited().saturating_sub(waited);
+        best = best.min(began.elapsed().saturating_sub(others));
         if best < most {
             break;
         }
     }
     best
+}
+
+/// How long this thread was ready to run and had no processor; nothing where no system says so.
+pub(crate) fn waited() -> Duration {
+    let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = told.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
 }
 
 /// The public files beside the checkout, or a loud line.

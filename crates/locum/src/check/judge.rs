@@ -5,20 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use locum_definitions::limits::FILE_BYTES_MAX;
-use locum_definitions::{
-    Loaded, Origin, Problem, Scope, Severity, load_from, lost_sub_recipes, read_text, servers_in,
-};
+use locum_definitions::{Origin, Problem, Severity, read_text, servers_in};
 use locum_mcp::config as mcp;
 use locum_runtime::script::{self, Script};
 
+use crate::check::Here;
 use crate::check::find::Sort;
 use crate::config::{self, Mistake};
+use crate::reading::{self, Around, Reader};
 
-/// `project` is the folder that a project's sub-recipes stay in.
-pub(super) fn file(file: &Path, root: &Path, project: &Path, sort: Sort) -> Vec<Problem> {
-    if sort == Sort::Definition {
-        return definition(file, root, project);
-    }
+/// A definition is read as a run that was started here would read it.
+pub(super) fn definition(named: Origin, here: &Here) -> Vec<Problem> {
+    let origin = here.shelves.places().origin(&named.file).unwrap_or(named);
+    let has_skill = |name: &str| here.has_skill(name, &origin.root);
+    let around = Around { place: &here.place, has_skill: &has_skill };
+    reading::read(&origin, &around, Reader::Checks).problems
+}
+
+/// Everything else that people write for us.
+pub(super) fn other(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
     let text = match read_text(file, root, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(refused) => return refused.problems(file),
@@ -29,19 +34,6 @@ pub(super) fn file(file: &Path, root: &Path, project: &Path, sort: Sort) -> Vec<
         Sort::Servers => servers(file, root, &text),
         Sort::Script => play(file, &text),
     };
-    problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
-    problems
-}
-
-fn definition(file: &Path, root: &Path, project: &Path) -> Vec<Problem> {
-    let (file, root) = (file.to_owned(), root.to_owned());
-    let Loaded { definition, mut problems } = load_from(&Origin { file, root, scope: Scope::User });
-    let lost = definition.map(|it| lost_sub_recipes(&it, project)).unwrap_or_default();
-    // A warning while one still writes; whoever checks wants to know whether it runs.
-    let same =
-        |one: &Problem, other: &Problem| (one.line, one.column) == (other.line, other.column);
-    problems.retain(|told| !lost.iter().any(|lost| same(lost, told)));
-    problems.extend(lost);
     problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
     problems
 }

@@ -2,7 +2,7 @@
 
 use locum_definitions::{
     Definition, Found, InputType, Isolation, Loaded, Parameter, PassInput, Passthrough, Reach,
-    Requirement, Retry, Scope, Server, ToolUse,
+    Requirement, Retry, Server, ToolUse,
 };
 use serde_json::{Value, json};
 
@@ -13,12 +13,16 @@ use crate::config::Config;
 use crate::flags::Definitions;
 use crate::library::is_on;
 use crate::print;
+use crate::reading::{self, Around, Reader};
 use crate::text::{self, block, clean, quote};
 
 impl Sight {
     pub(super) fn one(&self, name: &str, flags: &Definitions) -> Result<u8, Complaint> {
         let found = self.library.named(name).map_err(|missing| self.not_found(&missing))?;
-        let Loaded { definition, problems } = self.library.load(found);
+        let loaded = self.library.load(found);
+        let has_skill = |name: &str| reading::has_skill(&self.library, &self.settings, name);
+        let around = Around { place: &self.place, has_skill: &has_skill };
+        let Loaded { definition, problems } = reading::with(loaded, &around, Reader::Uses);
         let Some(definition) = definition else {
             let told: Vec<String> = problems.iter().map(line).collect();
             return Err(Complaint {
@@ -119,7 +123,7 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         ("background", it.background.then(|| "works beside its parent".into())),
         ("isolation", it.isolation.map(isolation)),
         ("checkpoint", it.own.checkpoint.map(checkpoint)),
-        ("program", it.own.passthrough.as_ref().map(|own| passthrough(own, it.origin.scope))),
+        ("program", it.own.passthrough.as_ref().map(passthrough)),
         ("memory", it.memory.as_ref().and_then(word)),
         ("parameters", rows(it.parameters.iter().map(parameter).collect())),
         ("servers", rows(it.servers.iter().map(server).collect())),
@@ -152,17 +156,13 @@ fn checkpoint(kept: bool) -> String {
     if kept { "files are kept before it changes them".into() } else { "none".into() }
 }
 
-fn passthrough(it: &Passthrough, scope: Scope) -> String {
+fn passthrough(it: &Passthrough) -> String {
     let words: Vec<String> = it.command.iter().map(|word| quote(word)).collect();
     let input = match it.input {
         PassInput::Stdin => "reads the message",
         PassInput::Arg => "gets the message as its last argument",
     };
     let mut rows = vec![format!("{} instead of a model; it {input}", words.join(" "))];
-    // A project's file names them in vain.
-    if scope == Scope::Workspace {
-        return rows.concat();
-    }
     if !it.env.is_empty() {
         rows.push(format!("it sees the variables {}", it.env.join(", ")));
     }
