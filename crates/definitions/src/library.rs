@@ -64,6 +64,9 @@ pub struct Library {
     pub looked_in: Vec<(PathBuf, bool)>,
     /// Another one than [`fingerprint`] gives means that something changed.
     pub fingerprint: Digest,
+    /// Files among others that do not look like definitions.
+    #[serde(skip)]
+    strays: Vec<Origin>,
 }
 
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -112,10 +115,12 @@ impl Library {
             fingerprint: survey.fingerprint(),
             problems: survey.problems,
             looked_in: survey.looked_in,
+            strays: Vec::new(),
         };
         let mut bytes = 0;
         for candidate in survey.candidates {
             if candidate.stray && !looks_like_a_recipe(&candidate.origin) {
+                library.strays.push(candidate.origin);
                 continue;
             }
             bytes += candidate.bytes.min(FILE_BYTES_MAX);
@@ -214,13 +219,20 @@ impl Library {
                 || folder.is_some_and(|folder| folder.to_string_lossy().to_lowercase() == wanted)
         };
         let skipped = self.skipped.iter().filter(same);
+        let skipped: Vec<Problem> = skipped.flat_map(|it| it.problems.clone()).collect();
         NotFound {
             wanted: name.to_owned(),
             kind,
             near: names.iter().map(|name| ((*name).to_owned(), from(name))).collect(),
-            skipped: skipped.flat_map(|skipped| skipped.problems.clone()).collect(),
+            skipped: if skipped.is_empty() { self.of_stray(&wanted) } else { skipped },
             looked_in: self.looked_in.iter().map(|(folder, _)| folder.clone()).collect(),
         }
+    }
+
+    /// What is wrong with a file of that name that was taken for something else.
+    fn of_stray(&self, wanted: &str) -> Vec<Problem> {
+        let found = self.strays.iter().find(|it| stem(&it.file).to_lowercase() == wanted);
+        found.map(|origin| load_from(origin).problems).unwrap_or_default()
     }
 
     /// The whole of what was found, read again.

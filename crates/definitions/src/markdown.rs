@@ -262,7 +262,13 @@ fn tool_lists(agent: &mut Definition, fields: &Fields<'_>) {
 
 /// `{write: false}` takes one away; `{"*": false, read: true}` leaves one.
 fn switches(agent: &mut Definition, entries: &[(Key, Node)], problems: &Problems) {
-    let off = |node: &Node| node.text() == Some("false");
+    // What is neither is off: a file does not get more by saying it badly.
+    let off = |node: &Node| node.text() != Some("true");
+    for (tool, on) in entries.iter().filter(|(_, on)| !matches!(on.text(), Some("true" | "false")))
+    {
+        let what = format!("the tool {:?} is neither on nor off", tool.text);
+        problems.warn(on.place, what, "it is taken away", "write: true or false");
+    }
     let none = entries.iter().any(|(tool, on)| tool.text == "*" && off(on));
     let listed = entries.iter().filter(|(tool, on)| tool.text != "*" && off(on) != none);
     let uses: Vec<_> =

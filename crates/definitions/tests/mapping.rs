@@ -73,7 +73,7 @@ fn agents() {
         ("tools: mcp__tracker", "tracker__list tracker__close", CLASSES),
         ("tools: [tracker/*]", "tracker__list tracker__close", CLASSES),
         ("tools: mcp__tracker__list", "tracker__list", CLASSES),
-        ("tools: developer__shell", "exec", CLASSES),
+        ("tools: developer__shell", "exec process", CLASSES),
         ("tools: NoSuchTool", "", CLASSES),
         (
             "disallowedTools: Bash, Write",

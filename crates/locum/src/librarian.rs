@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
     Asker, Built, Definition, Found, Given, Kind, Library as Files, Loaded, NotFound, Origin,
-    Outcome, Parameter, Problem, Scope, Server, StartedBy, build_for, fingerprint, load_from,
-    to_kernel,
+    Outcome, Parameter, Problem, Reach, Scope, Server, StartedBy, build_for, fingerprint,
+    load_from, to_kernel,
 };
 use locum_kernel::{
     Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Sub, Time, ToolSpec,
@@ -320,6 +320,7 @@ impl Librarian {
                 read_line(check, exec);
             }
         }
+        self.miss_servers(definition, &specs);
         judged.instructions.push_str(&self.besides(files, definition));
         judged.stands_in = self.stands_in(files, &judged.name, &definition.origin);
         let asks = definition.servers.iter().filter(|it| it.needs_consent);
@@ -328,6 +329,20 @@ impl Librarian {
             judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
         }
         judged
+    }
+
+    /// Servers a definition names that nobody has configured here.
+    fn miss_servers(&self, definition: &Definition, specs: &[ToolSpec]) {
+        for server in definition.servers.iter().filter(|it| it.how == Reach::Named) {
+            let own = format!("{}__", server.name);
+            if !specs.iter().any(|spec| spec.name.starts_with(&own)) {
+                let (name, wanted) = (&definition.name, &server.name);
+                self.say(&format!(
+                    "note: {name} wants the server {wanted}, which has no tools here; \
+                     do: locum mcp list"
+                ));
+            }
+        }
     }
 
     /// A project may call its own what it likes; what is allowed to a name was allowed to whoever

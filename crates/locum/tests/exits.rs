@@ -215,7 +215,7 @@ fn what_is_offered_after_a_denial_helps() {
     let told = stderr(&output);
     let rules = ["exec \"cd sub\"", "exec \"touch made\""];
     let offered = rules.map(|rule| format!(" --allow '{rule}'")).concat();
-    assert!(told.contains(&format!("\ndo: {GO_ON}{offered}\n")), "{told}");
+    assert!(told.contains(&format!("\ndo: {GO_ON}{offered} --trust\n")), "{told}");
     let again = ["run", "go", "-m", &model, "-s", "t", "--trust", "--allow", rules[0], "--allow"];
     let output = folder.output(&[&again[..], &[rules[1]]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

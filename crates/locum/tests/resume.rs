@@ -1,5 +1,5 @@
-//! What a session was told when it began holds after a restart, unless a flag says otherwise: its
-//! rules and mode, its limits, its script and its folder.
+//! What of a run holds in the next one: its limits, its script and its folder, but nothing that
+//! was allowed to it.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 #[expect(dead_code, reason = "others use the rest")]
@@ -24,12 +24,12 @@ fn text(told: &support::Told) -> String {
 }
 
 #[test]
-fn a_restart_lifts_no_rule_and_finds_script_and_folder_again() {
+fn what_was_allowed_holds_for_one_run_and_script_and_folder_are_found_again() {
     let folder = Folder::new("resume-rules");
     fs::write(folder.0.join("p.yaml"), PUBLISH).unwrap();
     fs::write(folder.0.join("here.txt"), "").unwrap();
     let first = ["run", "ask", "-s", "s", "-m", "script:p.yaml", "--mode", "auto"];
-    let first = [first.as_slice(), &["--deny", "publish"]].concat();
+    let first = [first.as_slice(), &["--allow", "publish"]].concat();
     let told = converse(&folder, &first, |_| Act::Nothing);
     assert_eq!(told.exit, Some(0), "{}", told.result());
 
@@ -42,10 +42,10 @@ fn a_restart_lifts_no_rule_and_finds_script_and_folder_again() {
     let last = out.lines().last().unwrap();
     assert!(last.contains("Result: "), "{last}");
     assert_eq!(output.status.code(), Some(3), "{last}");
-    assert!(!folder.0.join("effects.log").exists(), "what was denied ran");
+    assert!(!folder.0.join("effects.log").exists(), "what nobody allowed ran");
     let started = out.lines().next().unwrap();
     let started: serde_json::Value = serde_json::from_str(started).unwrap();
-    assert_eq!(started["mode"], "auto");
+    assert_eq!(started["mode"], "ask");
     let cwd = fs::canonicalize(&folder.0).unwrap();
     assert_eq!(started["cwd"], cwd.display().to_string());
 }

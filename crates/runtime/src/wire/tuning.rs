@@ -46,13 +46,6 @@ impl Effort {
     }
 }
 
-/// What of a setting no model is told, in a sentence for whoever wrote it.
-#[must_use]
-pub fn ignored(tuning: &Tuning) -> Option<String> {
-    let word = tuning.effort.as_deref().filter(|_| Effort::of(tuning).is_none())?;
-    Some(format!("the effort {word:?} is ignored: it is low, medium or high"))
-}
-
 /// As providers write it; no more than `most`.
 fn temperature(asked: &Asked, most: u32) -> Option<Value> {
     let milli = asked.request.tuning.temperature_milli?.min(most);
@@ -256,14 +249,5 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(family(name), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn what_nobody_is_told_is_said() {
-        let tuned = |word: &str| Tuning { effort: Some(word.into()), ..Tuning::default() };
-        assert_eq!(ignored(&Tuning::default()), None);
-        assert_eq!(ignored(&tuned("high")), None);
-        let said = ignored(&tuned("turbo")).unwrap();
-        assert_eq!(said, "the effort \"turbo\" is ignored: it is low, medium or high");
     }
 }
