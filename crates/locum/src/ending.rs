@@ -101,33 +101,33 @@ fn of_program(flaw: &str) -> String {
 
 /// Those whom only a person can help, as one line.
 fn waiting(result: &RunResult) -> Option<String> {
-    let stuck = result.agents.iter().filter(|agent| needs_somebody(agent.state));
+    let stuck = result.agents.iter().filter(|agent| help(agent.state).is_some());
     let told: Vec<String> = stuck.map(|it| format!("{}: {}", it.path, it.state.word())).collect();
     (!told.is_empty()).then(|| clean(&told.join(", ")))
 }
 
 /// What has to happen before going on helps.
 fn first_help(result: &RunResult, session: &str) -> Option<String> {
-    let agent = result.agents.iter().find(|agent| needs_somebody(agent.state))?;
-    let (path, session) = (quote(&agent.path), quote(session));
-    Some(match agent.state {
-        State::Approve => format!("locum asks -s {session}"),
-        State::Paused => format!("locum continue {path} -s {session}"),
-        State::Input
-        | State::Queued
-        | State::Starting
-        | State::Model
-        | State::Tool
-        | State::Child
-        | State::Done
-        | State::Failed
-        | State::Cancelled => format!("locum show {path} -s {session}"),
+    let session = quote(session);
+    result.agents.iter().find_map(|agent| match help(agent.state)? {
+        Help::Answer => Some(format!("locum asks -s {session}")),
+        Help::Continue => Some(format!("locum continue {} -s {session}", quote(&agent.path))),
+        Help::Look => Some(format!("locum show {} -s {session}", quote(&agent.path))),
     })
 }
 
-fn needs_somebody(state: State) -> bool {
+/// What a person can do for an agent that waits for one.
+enum Help {
+    Answer,
+    Continue,
+    Look,
+}
+
+fn help(state: State) -> Option<Help> {
     match state {
-        State::Approve | State::Input | State::Paused => true,
+        State::Approve => Some(Help::Answer),
+        State::Paused => Some(Help::Continue),
+        State::Input => Some(Help::Look),
         State::Queued
         | State::Starting
         | State::Model
@@ -135,6 +135,6 @@ fn needs_somebody(state: State) -> bool {
         | State::Child
         | State::Done
         | State::Failed
-        | State::Cancelled => false,
+        | State::Cancelled => None,
     }
 }

@@ -24,7 +24,7 @@ impl Step<'_> {
             match self.session.live_named(name)[..] {
                 [id] => message.to = To::Agent(id),
                 // A name alone is enough to start somebody.
-                [] | [..] => return self.await_name(message),
+                [] | [..] => return self.wait_for_name(message),
             }
         }
         check_text(&message.text)?;
@@ -60,7 +60,7 @@ impl Step<'_> {
 
     /// Stands in the queue until somebody has looked for the definition; what is said after it
     /// waits behind it, for it may be meant for them.
-    fn await_name(&mut self, message: Message) -> Result<(), Refusal> {
+    fn wait_for_name(&mut self, message: Message) -> Result<(), Refusal> {
         if message.text.len() > INPUT_BYTES_MAX {
             return Err(Refusal::TooLarge { bytes: message.text.len(), max: INPUT_BYTES_MAX });
         }
