@@ -23,7 +23,7 @@ const STEPS: &[Step] = &[
     }),
     ("tidy", |root| Ok(passed(tidy::run(root)?))),
     ("licences", |root| Ok(passed(licences::run(root)?))),
-    ("tests", |root| cargo(root, &["test", "--workspace"])),
+    ("tests", |root| cargo(root, &["test", "--workspace", "--no-fail-fast"])),
     ("simulation", simulation),
     ("crash", |_| Ok(passed(crash::main(&crash::Flags::default())? == ExitCode::SUCCESS))),
     ("mutants", |_| Ok(passed(mutants::main(None)? == ExitCode::SUCCESS))),

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use locum_mcp::{LoginOptions, Servers};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use crate::complaint::Complaint;
@@ -78,10 +78,14 @@ async fn hear(listener: &TcpListener, state: &str) -> io::Result<String> {
     }
 }
 
-async fn visit(mut stream: TcpStream, state: &str) -> io::Result<Option<String>> {
+async fn visit(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    state: &str,
+) -> io::Result<Option<String>> {
     let mut text = Vec::new();
     let mut part = [0; 2048];
-    while !text.windows(2).any(|end| end == b"\r\n") && text.len() < REQUEST_BYTES {
+    // The whole head is read: whoever is answered and left while still writing sees a failure.
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") && text.len() < REQUEST_BYTES {
         let read = stream.read(&mut part).await?;
         if read == 0 {
             break;
@@ -124,7 +128,29 @@ fn parameter<'u>(url: &'u str, name: &str) -> Option<&'u str> {
 
 #[cfg(test)]
 mod tests {
-    use super::wanted;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::{visit, wanted};
+
+    #[tokio::test]
+    async fn a_visitor_is_answered_once_it_has_said_everything() {
+        let (mut browser, ours) = tokio::io::duplex(4096);
+        let mut visited = pin!(visit(ours, "s1"));
+        let mut context = Context::from_waker(Waker::noop());
+        browser.write_all(b"GET /callback?code=a&state=s1 HTTP/1.1\r\nHost").await.unwrap();
+        assert!(visited.as_mut().poll(&mut context).is_pending());
+        browser.write_all(b": here\r\n\r\n").await.unwrap();
+        let Poll::Ready(Ok(target)) = visited.as_mut().poll(&mut context) else {
+            panic!("not answered");
+        };
+        assert_eq!(target.as_deref(), Some("/callback?code=a&state=s1"));
+        let mut answer = String::new();
+        browser.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
 
     #[test]
     fn only_the_answer_that_is_waited_for_is_heard() {
