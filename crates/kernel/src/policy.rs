@@ -67,7 +67,7 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
         return denial;
     }
     // What plans changes nothing, whatever else is allowed. A rule may let it look at the web.
-    if session.world.mode == PolicyMode::Plan && matches!(class, Class::Write | Class::Exec) {
+    if session.world.mode == PolicyMode::Plan && changes(class) {
         return by_mode(session.world.mode, tool, class, &heard);
     }
     let ruled = by_rules(&rules_for(session, agent), &agent.name, &names, &heard);
@@ -178,6 +178,10 @@ fn forbidden_by<'a>(
         at = holder.parent.and_then(|(parent, _)| session.agent(parent));
     }
     None
+}
+
+fn changes(class: Class) -> bool {
+    matches!(class, Class::Write | Class::Exec)
 }
 
 /// A tool that was brought for somebody else is nobody's.

@@ -10,7 +10,7 @@ use locum_runtime::{driver, script};
 
 use crate::address;
 use crate::screen::{Ink, details, err, ours};
-use crate::text::quote;
+use crate::text::{clean, quote};
 use crate::{damage, data};
 
 /// The exit codes of the command line, by what they mean.
@@ -35,9 +35,11 @@ impl Complaint {
     pub(crate) fn print(&self) {
         let Complaint { code, what, cause, next, .. } = self;
         tracing::error!("{code} {what}");
+        // Models, people and files are quoted here: nothing of it moves a cursor.
+        let (what, cause, next) = (clean(what), clean(cause), clean(next));
         // What a model handed in is shown as it was said.
-        let cause = if SAID.contains(code) { cause.into() } else { ours(cause) };
-        let (what, next) = (ours(what), ours(next));
+        let cause = if SAID.contains(code) { cause.into() } else { ours(&cause) };
+        let (what, next) = (ours(&what), ours(&next));
         let mark = err(Ink::Bad, &format!("error[{code}]"));
         let next = next.replace("\ndo: ", &format!("\n{} ", err(Ink::Next, "do:")));
         let (cause, then) = (cause.trim_end(), err(Ink::Next, "do:"));
@@ -98,6 +100,16 @@ impl Complaint {
             what: format!("There is no model {model:?}."),
             cause,
             next: "locum models".into(),
+            exit: USAGE,
+        }
+    }
+
+    pub(crate) fn rule_of_no_tool(cause: String) -> Complaint {
+        Complaint {
+            code: "E410",
+            what: "A rule says nothing.".into(),
+            cause,
+            next: "name the tool as calls do, such as: --deny 'exec \"rm *\"'".into(),
             exit: USAGE,
         }
     }

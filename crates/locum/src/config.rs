@@ -18,7 +18,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::address::nearest;
 use crate::complaint::Complaint;
-use crate::{print, providers};
+use crate::{print, providers, rule};
 
 #[derive(Debug, Default)]
 pub(crate) struct Config {
@@ -360,6 +360,10 @@ impl Reader<'_> {
         };
         let examples = Examples { matching: &matching, not_matching: &not_matching };
         match rules::checked(&text, examples, &[]) {
+            Ok(rule) if let Some(why) = rule::of_no_tool(&rule) => {
+                self.mistake(span, &why);
+                None
+            }
             Ok(rule) => Some((
                 rule,
                 (self.at(&span, String::new()).line, matching.len() + not_matching.len()),

@@ -146,6 +146,7 @@ impl Denied<'_> {
             rules: &rules,
             mode: PolicyMode::Ask,
             agent: &self.agent,
+            definition: None,
             tool: &self.tool,
             arguments: &self.arguments,
             subjects: subjects.as_ref(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locum_kernel::{Class, Rule, RuleKind, ToolSpec};
+use locum_kernel::{Class, Rule, RuleKind, ToolSpec, distance};
 use locum_runtime::rules::{USUAL, parse_as, speaks};
 
 pub(crate) fn allow(text: &str) -> Result<Rule, String> {
@@ -49,11 +49,18 @@ const DELEGATION: [&str; 7] = [
 /// Tools of our own beside the usual ones.
 const OTHERS: [&str; 5] = ["process", "passthrough", "memory_save", "memory_search", "memory_get"];
 
-/// Whether there can be such a tool, as far as can be told without a session: what servers bring is
-/// named after them.
-pub(crate) fn is_tool(name: &str) -> bool {
-    let own = USUAL.iter().chain(&OTHERS).chain(&DELEGATION).any(|it| *it == name);
-    own || name.contains(['*', '?']) || name.contains("__") || name.starts_with("mcp_")
+/// Why a rule can never speak, if there can be no tool of its name as far as that can be told
+/// without a session: what servers bring is named after them. Such a deny must not pass for one.
+pub(crate) fn of_no_tool(rule: &Rule) -> Option<String> {
+    let name = rule.tool.as_str();
+    let own = || USUAL.iter().chain(&OTHERS).chain(&DELEGATION).copied();
+    let is_brought = name.contains(['*', '?']) || name.contains("__") || name.starts_with("mcp_");
+    if is_brought || own().any(|it| it == name) {
+        return None;
+    }
+    let near = own().map(|it| (distance(name, it), it)).min().filter(|(far, _)| *far <= 2);
+    let near = near.map(|(_, it)| format!("; did you mean {it}?")).unwrap_or_default();
+    Some(format!("there is no tool {name:?}{near}"))
 }
 
 /// Rules that do not do what they seem to: a deny that forbids nothing must not look like one.

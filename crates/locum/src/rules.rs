@@ -3,16 +3,24 @@
 
 mod list;
 
-use locum_kernel::{Explanation, PolicyMode, Question, RuleKind, explain};
+use std::path::Path;
+
+use locum_definitions::to_kernel;
+use locum_kernel::{Definition, Explanation, PolicyMode, Question, RuleKind, ToolSpec, explain};
 use locum_runtime::rules::{USUAL, arguments, usual};
 use locum_runtime::subjects::subjects;
 use serde_json::json;
 
 use crate::complaint::Complaint;
-use crate::data::Places;
+use crate::config;
+use crate::data::{self, Places};
 use crate::flags::{Rules, RulesAct, RulesTest};
+use crate::library::library;
 use crate::print;
+use crate::setup::MAIN;
 use crate::text::clean;
+use crate::trust::{self, Said};
+use crate::workshop;
 
 /// It would not run without a person.
 const NOT_FREE: u8 = 3;
@@ -35,10 +43,12 @@ fn try_out(test: &RulesTest, places: &Places<'_>) -> Result<u8, Complaint> {
     let arguments = arguments(&tool, &test.subject);
     let here = std::env::current_dir().unwrap_or_default();
     let subjects = subjects(&tool, &arguments, &here);
+    let definition = made_from(test, places, &here)?;
     let found = explain(&Question {
         rules: &rules,
         mode,
         agent: &test.agent,
+        definition: definition.as_ref(),
         tool: &tool,
         arguments: &arguments,
         subjects: subjects.as_ref(),
@@ -51,6 +61,31 @@ fn try_out(test: &RulesTest, places: &Places<'_>) -> Result<u8, Complaint> {
         }
     }
     Ok(if found.verdict == RuleKind::Allow { 0 } else { NOT_FREE })
+}
+
+/// What the agent is made from, if it is not main.
+fn made_from(
+    test: &RulesTest,
+    places: &Places<'_>,
+    here: &Path,
+) -> Result<Option<Definition>, Complaint> {
+    if test.agent == MAIN {
+        return Ok(None);
+    }
+    let settings = config::read(places.config)?;
+    let data = data::place(places.data)?;
+    let place = workshop::place("rules", here, &data, places.config);
+    let trust = trust::quietly(here, &data, Said::Nothing)?;
+    let library = library(&place, &settings, &trust);
+    let Ok(found) = library.named(&test.agent) else {
+        let name = clean(&test.agent);
+        print::note(&format!(
+            "note: there is no {name} here, so only rules and the mode are tried"
+        ));
+        return Ok(None);
+    };
+    let tools: Vec<ToolSpec> = USUAL.iter().filter_map(|name| usual(name)).collect();
+    Ok(library.load(found).definition.map(|definition| to_kernel(&definition, &tools)))
 }
 
 fn in_json(found: &Explanation) -> String {

@@ -7,7 +7,7 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, Urgency};
+use locum_kernel::{Config, Grant, Input, ModelSpec, Rule, ToolSpec, Urgency};
 use locum_runtime::door::{Desk, Door};
 use locum_runtime::driver::{self, Driver, Handle, Hands, Until, World};
 use locum_runtime::form;
@@ -25,7 +25,7 @@ use crate::data::{self, Places, fresh_key};
 use crate::ending::{approvals_here, verdict};
 use crate::equip::{Equipped, equip};
 use crate::extract::{self, Extract};
-use crate::flags::{Approvals, Run};
+use crate::flags::{Approvals, Bounds, Run};
 use crate::kept::{self, Kept};
 use crate::look::Sight;
 use crate::model::Chosen;
@@ -138,7 +138,7 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     };
     let config = setup.config();
     flags.output.as_deref().map_or(Ok(()), check_output)?;
-    warn(&config, &settings, &kept);
+    look_over(&flags.bounds, &config, &settings, &kept)?;
     let source = || Source::of(&driver, &world.journal, &config);
     let printed = printer::start_all(style(flags.json, approvals), source)?;
     driver.set_library(librarian as Arc<dyn Library>);
@@ -238,9 +238,26 @@ fn settings(flags: &Run, places: &Places<'_>) -> Result<config::Config, Complain
     Ok(settings)
 }
 
+/// A flag that names no tool is a mistake: whoever denies must not be left believing it.
+fn rules_of_tools(bounds: &Bounds, tools: &[ToolSpec]) -> Result<(), Complaint> {
+    let is_brought = |rule: &Rule| tools.iter().any(|tool| tool.name == rule.tool);
+    let rules = bounds.rules().into_iter().filter(|rule| !is_brought(rule));
+    let mut wrong = rules.filter_map(|rule| {
+        let why = rule::of_no_tool(&rule)?;
+        Some(format!("--{} {}: {why}", rule.kind.word(), rule::called(&rule)))
+    });
+    wrong.next().map_or(Ok(()), |cause| Err(Complaint::rule_of_no_tool(cause)))
+}
+
 /// Said once, before anything is spent: rules that say nothing, a limit of money that cannot be
 /// kept.
-fn warn(config: &Config, settings: &config::Config, kept: &Kept) {
+fn look_over(
+    bounds: &Bounds,
+    config: &Config,
+    settings: &config::Config,
+    kept: &Kept,
+) -> Result<(), Complaint> {
+    rules_of_tools(bounds, &config.tools)?;
     let place = |rule: &Rule| settings.place_of(rule).or_else(|| kept.place_of(rule));
     for doubt in rule::doubts(&config.rules, &config.tools, place) {
         print::note(&format!("note: {doubt}"));
@@ -257,6 +274,7 @@ fn warn(config: &Config, settings: &config::Config, kept: &Kept) {
              say it in config.toml: [prices.\"{model}\"] input = …, output = …"
         ));
     }
+    Ok(())
 }
 
 /// What the session hears first: the world as it is now, then the text.

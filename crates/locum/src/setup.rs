@@ -19,7 +19,7 @@ use crate::config::Limits;
 use crate::flags::{Approvals, Bounds};
 use crate::kept::Kept;
 
-const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 
 /// Everything the configuration is made from.
 pub(crate) struct Setup<'a> {

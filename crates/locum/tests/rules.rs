@@ -62,6 +62,51 @@ fn rules_test_says_what_will_be_said() {
     folder.refused(&["rules", "test", "ls", "--allow", "exec ls"], 2, "E100");
 }
 
+/// What an agent's definition forbids and what the mode forbids, no rule allows.
+#[test]
+fn rules_test_knows_what_an_agent_may_do() {
+    let folder = Folder::new("rules-agent");
+    std::fs::create_dir_all(folder.0.join("home/.claude/agents")).unwrap();
+    folder.write("home/.claude/agents/git.md", "---\ntools: Bash(git log:*), Read\n---\nLook.\n");
+    let cases: [(&[&str], u8, &str); 7] = [
+        (
+            &["x", "--tool", "write", "--agent", "explorer"],
+            3,
+            "deny: write is beyond what explorer",
+        ),
+        (&["x", "--tool", "read", "--agent", "explorer"], 0, "allow: "),
+        (&["git log -1", "--agent", "git"], 0, "allow: "),
+        (&["git push", "--agent", "git"], 3, "deny: git may only run exec \"git log"),
+        (&["x", "--tool", "write", "--agent", "git"], 3, "deny: write is beyond what git may do"),
+        (&["x", "--tool", "write", "--agent", "nobody"], 0, "allow: "),
+        (&["ls", "--mode", "plan", "--allow", "exec \"ls\""], 3, "deny: "),
+    ];
+    for (words, exit, told) in cases {
+        let auto: &[&str] = if words.contains(&"plan") { &[] } else { &["--mode", "auto"] };
+        let output = folder.output(&[&["rules", "test"], words, auto].concat());
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(exit.into()), "{words:?}: {said}");
+        assert!(said.starts_with(told), "{words:?}: {said}");
+        let is_unknown = stderr(&output).contains("there is no nobody here");
+        assert_eq!(is_unknown, words.contains(&"nobody"), "{words:?}: {}", stderr(&output));
+    }
+}
+
+/// A rule that names no tool would be believed to hold.
+#[test]
+fn a_mistyped_rule_ends_the_run_before_it_begins() {
+    let folder = Folder::new("rules-typo");
+    let model = folder.script("s.yaml", "agents: {main: [{say: done}]}");
+    let run = ["run", "go", "-m", &model];
+    let told = folder.refused(&[&run[..], &["--deny", "exce \"rm *\""]].concat(), 2, "E410");
+    assert!(told.contains("no tool \"exce\"; did you mean exec?"), "{told}");
+    let file = folder.write("c.toml", "rules = [\n  'deny exce \"rm *\"',\n]\n");
+    let config = ["--config", file.to_str().unwrap()];
+    let told = folder.refused(&[&config[..], &run[..]].concat(), 2, "E401");
+    assert!(told.contains("c.toml:2: there is no tool \"exce\""), "{told}");
+    assert_eq!(folder.output(&["check", "c.toml"]).status.code(), Some(2));
+}
+
 /// What runs is what `rules test` says would run.
 #[test]
 fn lines_of_a_model_are_read_before_they_are_judged() {
@@ -109,6 +154,20 @@ fn lines_that_a_person_changes_are_read_again() {
     assert_eq!(told.exit, Some(0), "{}", told.stderr);
     assert!(told.stderr.contains("denied by rule: deny exec"), "{}", told.stderr);
     assert_eq!(ran(&folder), ["make -n"]);
+}
+
+#[test]
+fn what_is_told_of_a_denied_line_moves_no_cursor() {
+    let folder = Folder::new("rules-signs");
+    let line = "make \u{1b}[31m\u{202e}x";
+    let script = json!({
+        "agents": { "main": [{ "calls": [{ "exec": { "command": line } }] }, { "say": "done" }] },
+    });
+    let model = folder.script("script.yaml", &script.to_string());
+    let output = folder.output(&["run", "go", "-m", &model]);
+    let told = stderr(&output);
+    assert!(told.contains("error[E130]"), "{told:?}");
+    assert!(!told.contains(['\u{1b}', '\u{202e}']) && told.contains("make"), "{told:?}");
 }
 
 /// With nobody there, a loop is told so instead of going on for ever.

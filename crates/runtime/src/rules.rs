@@ -87,7 +87,8 @@ pub fn speaks(rule: &Rule, tool: &ToolSpec, subject: &str) -> bool {
     let rules = std::slice::from_ref(rule);
     let agent = rule.agent.as_deref().unwrap_or_default();
     let (arguments, subjects) = (&arguments, subjects.as_ref());
-    let found = explain(&Question { rules, mode, agent, tool, arguments, subjects });
+    let found =
+        explain(&Question { rules, mode, agent, definition: None, tool, arguments, subjects });
     found.verdict == rule.kind
 }
 

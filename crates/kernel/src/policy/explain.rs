@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::pattern::Fit;
 use super::subject::Heard;
-use super::{Names, Ruling, by_mode, by_rules, is_for};
-use crate::{PolicyMode, Rule, RuleKind, Subjects, ToolSpec};
+use super::{Names, Ruling, by_mode, by_rules, changes, is_for, only};
+use crate::{Definition, PolicyMode, Rule, RuleKind, Subjects, ToolSpec};
 
 /// A call that nobody has made yet.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct Question<'a> {
     pub mode: PolicyMode,
     /// The definition's name of the agent that would make it.
     pub agent: &'a str,
+    /// What it is made from, if that says what it may do.
+    pub definition: Option<&'a Definition>,
     pub tool: &'a ToolSpec,
     pub arguments: &'a Value,
     pub subjects: Option<&'a Subjects>,
@@ -44,14 +46,21 @@ pub struct Considered {
     pub rule: Option<String>,
 }
 
-/// Judges by rules and mode. Ceilings and grants belong to agents that live.
+/// Judges by rules, mode and what a definition may do. Who is above it, and grants, belong to
+/// agents that live.
 #[must_use]
 pub fn explain(question: &Question) -> Explanation {
-    let Question { rules, mode, agent, tool, arguments, subjects } = *question;
+    let Question { rules, mode, agent, definition, tool, arguments, subjects } = *question;
     let heard = Heard::new(tool.class, tool.subject.as_deref(), arguments, subjects);
     let names = Names(Vec::from([tool.name.as_str()]));
-    let all: Vec<&Rule> = rules.iter().collect();
-    let ruled = by_rules(&all, agent, &names, &heard);
+    let own = definition.map(|it| it.rules.as_slice()).unwrap_or_default();
+    let all: Vec<&Rule> = rules.iter().chain(own).collect();
+    if let Some(because) = definition.and_then(|it| beyond(it, &names, tool, &heard)) {
+        let parts = heard.parts.iter().map(|part| consider(&[], &heard, part)).collect();
+        return Explanation { verdict: RuleKind::Deny, because, parts, opaque: heard.opaque };
+    }
+    let is_planned = mode == PolicyMode::Plan && changes(tool.class);
+    let ruled = by_rules(&all, agent, &names, &heard).filter(|_| !is_planned);
     let by_rule = ruled.is_some();
     let ruling = ruled.unwrap_or_else(|| by_mode(mode, &tool.name, tool.class, &heard));
     let (verdict, because) = match ruling {
@@ -60,7 +69,7 @@ pub fn explain(question: &Question) -> Explanation {
         Ruling::Ask(why) => (RuleKind::Ask, why),
         Ruling::Deny(_, why) | Ruling::Unknown(why) => (RuleKind::Deny, why),
     };
-    let mine: Vec<&Rule> = rules.iter().filter(|rule| is_for(rule, agent, &names)).collect();
+    let mine: Vec<&Rule> = all.into_iter().filter(|rule| is_for(rule, agent, &names)).collect();
     let parts: Vec<Considered> =
         heard.parts.iter().map(|part| consider(&mine, &heard, part)).collect();
     let because = match parts.iter().find(|part| part.verdict.is_none()) {
@@ -70,6 +79,18 @@ pub fn explain(question: &Question) -> Explanation {
         Some(_) | None => because,
     };
     Explanation { verdict, because, parts, opaque: heard.opaque }
+}
+
+/// Why an agent that is made from this may not call it, whatever rules say.
+fn beyond(made: &Definition, names: &Names, tool: &ToolSpec, heard: &Heard) -> Option<String> {
+    let name = &made.name;
+    let may = made.uses.allow(&tool.name, tool.class) && made.ceiling.allow(&tool.name, tool.class);
+    if !may {
+        return Some(alloc::format!("{} is beyond what {name} may do", tool.name));
+    }
+    let patterns = only::patterns(made, names);
+    let is_free = patterns.is_empty() || heard.is_admitted(&patterns);
+    (!is_free).then(|| only::told(name, &tool.name, &patterns))
 }
 
 fn consider(rules: &[&Rule], heard: &Heard, part: &str) -> Considered {

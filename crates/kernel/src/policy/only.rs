@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::pattern::matches;
 use super::subject::Heard;
 use super::{Names, Ruling};
-use crate::{Agent, Call, Denial, Made, Only, Session, Use, wanted};
+use crate::{Agent, Call, Definition, Denial, Made, Only, Session, Use, wanted};
 
 /// A denial, if the agent or anybody above it may not make this very call.
 pub(super) fn denied(
@@ -26,18 +26,25 @@ pub(super) fn denied(
             continue;
         }
         let Some(definition) = session.definition(holder) else { continue };
-        let fits = |only: &&Only| names.any(|name| matches(&only.tool, name));
-        let mine = definition.only.iter().filter(fits);
-        let patterns: Vec<&str> = mine.map(|only| only.pattern.as_str()).collect();
+        let patterns = patterns(definition, names);
         if patterns.is_empty() || admits(session, call, heard, &patterns) {
             continue;
         }
-        let listed: Vec<String> = patterns.iter().map(|pattern| format!("{pattern:?}")).collect();
-        let (name, tool) = (holder.name_and_id(), &call.name);
-        let told = format!("{name} may only run {tool} {}", listed.join(" or "));
+        let told = told(&holder.name_and_id(), &call.name, &patterns);
         return Some(Ruling::Deny(Denial::Beyond(holder.id), told));
     }
     None
+}
+
+/// The calls of such a tool that a definition is meant for; none if it does not say.
+pub(super) fn patterns<'d>(definition: &'d Definition, names: &Names) -> Vec<&'d str> {
+    let fits = |only: &&Only| names.any(|name| matches(&only.tool, name));
+    definition.only.iter().filter(fits).map(|only| only.pattern.as_str()).collect()
+}
+
+pub(super) fn told(name: &str, tool: &str, patterns: &[&str]) -> String {
+    let listed: Vec<String> = patterns.iter().map(|pattern| format!("{pattern:?}")).collect();
+    format!("{name} may only run {tool} {}", listed.join(" or "))
 }
 
 /// A birth is known by the definition's name, other calls as an allow rule knows them.

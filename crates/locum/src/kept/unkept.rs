@@ -41,6 +41,7 @@ pub(crate) fn why(approval: &Approval) -> Option<&'static str> {
             rules,
             mode: PolicyMode::Ask,
             agent: "",
+            definition: None,
             tool: &tool,
             arguments: &approval.arguments,
             subjects: subjects.as_ref(),

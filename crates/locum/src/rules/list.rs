@@ -14,7 +14,6 @@ use crate::flags::{RulesCheck, RulesForget, RulesList};
 use crate::kept::{self, Kept};
 use crate::look::Sight;
 use crate::print;
-use crate::rule;
 use crate::setup;
 use crate::text::{clean, table};
 
@@ -109,13 +108,6 @@ pub(super) fn check(flags: &RulesCheck, places: &Places<'_>) -> Result<u8, Compl
     let config = config::read(places.config)?;
     config.warn();
     let kept = kept::read(&data::place(places.data)?, &workspace)?;
-    let strange = of_config(&config).find(|it| !rule::is_tool(&it.rule.tool));
-    if let Some(Shown { rule, place, .. }) = strange {
-        let file = config.path.clone().unwrap_or_default();
-        let line = place.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(1);
-        let cause = format!("{place}: there is no tool {:?}; {rule} says nothing", rule.tool);
-        return Err(Complaint::config(&file, line, cause));
-    }
     let examples: usize = config.rule_lines.iter().map(|(_, examples)| examples).sum();
     let rules = config.rules.len() + kept.in_force(None).len();
     print::line(&format!("{rules} rules and {examples} examples, all good"));
