@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use locum_sandbox::{Builder, NoWalls, Survey, Walls};
 use scene::{Scene, Way};
@@ -27,6 +27,9 @@ const USER: &str = "65534";
 /// Where the other user finds a folder and a copy of this program.
 const HANDED: &str = "LOCUM_WALLS_BASE";
 
+/// Set if there are to be no walls: then attacks do harm, and nobody else may be at it.
+const BARE: &str = "LOCUM_WALLS_BARE";
+
 fn main() -> ExitCode {
     if let Some(code) = locum_sandbox::wall(env::args_os()) {
         return code;
@@ -36,20 +39,42 @@ fn main() -> ExitCode {
     }
     let root = rustix::process::getuid().is_root();
     if let Some(base) = env::var_os(HANDED) {
-        return verdict(suite(Path::new(&base), if root { "root" } else { "user" }));
+        let (base, user) = (Path::new(&base), if root { "root" } else { "user" });
+        return verdict(match env::var_os(BARE) {
+            None => suite(base, user),
+            Some(_) => live(&Scene::new(base), &table::read(), user),
+        });
     }
     install();
     let base = if root { PathBuf::from("/var") } else { env!("CARGO_TARGET_TMPDIR").into() };
     let base = base.join(format!("locum-walls-{}", std::process::id()));
-    let mut faults = prepare(&base.join("own"), &[]);
+    let nobody = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
+    let mut users: Vec<(&str, &[&str])> = vec![("own", &[])];
     if root {
-        let other = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
-        faults += prepare(&base.join("nobody"), &other);
+        users.push(("nobody", &nobody));
     } else {
         println!("SKIPPED: not root, so nothing was tried as root");
     }
+    // Behind walls nobody is in anybody's way.
+    let walled = thread::scope(|scope| {
+        let play = |&(name, words)| {
+            let base = base.join(name);
+            scope.spawn(move || prepare(&base, words, Around::Walls))
+        };
+        let all: Vec<_> = users.iter().map(play).collect();
+        all.into_iter().map(|one| one.join().expect("it played")).sum::<usize>()
+    });
+    let unwalled =
+        users.iter().map(|(name, words)| prepare(&base.join(name), words, Around::Nothing));
+    let faults = walled + unwalled.sum::<usize>();
     let _ = fs::remove_dir_all(&base);
     verdict(faults)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Around {
+    Walls,
+    Nothing,
 }
 
 fn verdict(faults: usize) -> ExitCode {
@@ -65,7 +90,7 @@ fn install() {
 }
 
 /// Plays in a folder, as whoever the words in front make of us, and with secrets around us.
-fn prepare(base: &Path, other: &[&str]) -> usize {
+fn prepare(base: &Path, other: &[&str], around: Around) -> usize {
     fs::create_dir_all(base).expect("a folder to play in");
     let program = base.join("wall");
     fs::copy(env::current_exe().expect("our own path"), &program).expect("a copy of ourselves");
@@ -79,6 +104,9 @@ fn prepare(base: &Path, other: &[&str]) -> usize {
     let words: Vec<OsString> = words.collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env(HANDED, base).env("LOCUM_TEST_API_KEY", "SECRET-KEY");
+    if around == Around::Nothing {
+        command.env(BARE, "1");
+    }
     let status = command.env("LC_SESSION_TOKEN", "SECRET-TOKEN").status();
     let _ = fs::remove_dir_all(base);
     usize::from(!status.expect("it starts").success())
@@ -108,7 +136,7 @@ fn suite(base: &Path, user: &str) -> usize {
         }
         faults += works::play(&scene, &survey);
     }
-    faults + live(&Scene::new(base), &attacks, user)
+    faults
 }
 
 /// Whether bubblewrap works for everybody else: then it has to for us.
