@@ -5,6 +5,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use locum_kernel::limits::INPUT_BYTES_MAX;
+
 use crate::near::nearest;
 use crate::problem::{Place, Problems, quote};
 use crate::tree::{Key, Node, Value};
@@ -100,6 +102,18 @@ impl<'a> Fields<'a> {
             self.wrong(key, node, "text is expected", &how);
         }
         text.map(str::to_owned)
+    }
+
+    /// What is said first. A session takes no longer message, so no definition has one.
+    pub(crate) fn message(&self, key: &'static str) -> Option<String> {
+        let text = self.text(&[key]).filter(|text| !text.trim().is_empty())?;
+        if text.len() > INPUT_BYTES_MAX {
+            let what = format!("\"{key}\" has {} bytes", text.len());
+            let why = format!("a message has at most {INPUT_BYTES_MAX}");
+            let how = "keep the long part in a file and let the agent read it";
+            self.problems.error(self.place(key), what, why, how);
+        }
+        Some(text)
     }
 
     /// Text that must be there and say something.

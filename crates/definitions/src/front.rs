@@ -70,6 +70,12 @@ fn parse(head: &str, above: usize, known: &[&str], problems: &Problems) -> Node 
         Err(fault) => fault,
     };
     let at = Place::new(fault.place.line as usize + above, fault.place.column as usize);
+    let rest = fault.is_twice().then(|| without_metadata(head, fault.place)).flatten();
+    let rest = rest.and_then(|rest| yaml::parse(&rest, Twice::Refused).ok().flatten());
+    if let Some(node) = rest.filter(|node| matches!(node.value, Value::Map(_))) {
+        problems.warn(at, fault.what, "nothing of the metadata is used here", fault.how);
+        return lower(node, above);
+    }
     // A bomb or a key that is there twice is no slip of the pen.
     let slips = ["not YAML", "a second document", "a table of keys where", "a list where"];
     let slip = slips.iter().any(|start| fault.what.starts_with(start));
@@ -83,6 +89,25 @@ fn parse(head: &str, above: usize, known: &[&str], problems: &Problems) -> Node 
             empty()
         }
     }
+}
+
+/// The same lines without those below `metadata`, if this place is one of them. What is there is
+/// only for other programs, and some of them take it.
+fn without_metadata(head: &str, place: Place) -> Option<String> {
+    let starts = |line: &str| !line.starts_with([' ', '\t', '#', '-']) && !line.trim().is_empty();
+    let lines: Vec<&str> = head.lines().collect();
+    let at = usize::try_from(place.line).ok()?.checked_sub(1)?;
+    let first = lines.get(..=at)?.iter().rposition(|line| starts(line))?;
+    if lines[first].split(':').next()?.trim_end() != "metadata" {
+        return None;
+    }
+    let below = lines[at + 1..].iter().position(|line| starts(line));
+    let end = below.map_or(lines.len(), |below| at + 1 + below);
+    let kept = |(number, line): (usize, &&str)| {
+        let out = (first..end).contains(&number);
+        if out { "\n".to_owned() } else { format!("{line}\n") }
+    };
+    Some(lines.iter().enumerate().map(kept).collect())
 }
 
 /// Places in the head become places in the file.

@@ -77,6 +77,7 @@ pub(crate) const SKILL_KEYS: &[&str] = &[
     "arguments",
     "disable-model-invocation",
     "user-invocable",
+    "user-invokable",
     "invocation",
     "aliases-for",
     "version",

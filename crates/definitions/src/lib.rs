@@ -12,6 +12,7 @@ mod problem;
 mod definition;
 mod parameter;
 mod server;
+mod server_name;
 
 mod fields;
 mod file;

@@ -1,6 +1,6 @@
 //! What was found: every definition by name, what hides what, what was left out and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use locum_kernel::Digest;
@@ -30,6 +30,8 @@ pub struct Found {
     pub aliases: Vec<String>,
     /// Off until the person turns it on.
     pub opt_in: bool,
+    /// Kinds of chat it may be used in; empty is all.
+    pub chat_types: BTreeSet<String>,
     /// Who may start it, for skills.
     pub started_by: StartedBy,
     /// Parameters it takes, each with whether it must be given.
@@ -153,6 +155,7 @@ impl Library {
             about: definition.about,
             aliases: definition.skill.aliases,
             opt_in: definition.skill.opt_in,
+            chat_types: definition.skill.chat_types.clone(),
             started_by: definition.skill.started_by,
             parameters: definition.parameters.iter().map(Parameter::need).collect(),
             skills: definition.skills.into_iter().zip(definition.skills_at).collect(),

@@ -50,6 +50,7 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Judged {
     judged.mode = definition.own.mode.or(definition.background.then_some(Mode::Worker));
     judged.rules = rules(definition);
     judged.only = only(definition, world);
+    judged.chats.clone_from(&definition.skill.chat_types);
     judged.unasked = definition.permission == Some(Permission::Deny);
     judged.subs = definition.sub_recipes.iter().map(|sub| below(definition, sub)).collect();
     judged.proof = definition.retry.as_ref().map(proof);
@@ -93,10 +94,7 @@ fn kit(definition: &Definition) -> Kit {
     let program = definition.own.passthrough.as_ref();
     let named = program.into_iter().flat_map(|it| &it.env);
     let env: BTreeSet<String> = definition.skill.env.iter().chain(named).cloned().collect();
-    let started = definition.servers.iter().filter(|server| match server.how {
-        Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
-        Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,
-    });
+    let started = definition.servers.iter().filter(|server| server.brings());
     Kit {
         origin: Some(definition.origin.file.display().to_string()),
         tuning: Tuning {
@@ -201,7 +199,7 @@ fn brought(definition: &Definition, world: &[ToolSpec]) -> Option<BTreeSet<Strin
             | Reach::Python { .. }
             | Reach::Frontend { .. }
             | Reach::Named => {
-                let start = format!("{}__", server.name);
+                let start = server.prefix();
                 let offered = world.iter().filter_map(|tool| tool.name.strip_prefix(&*start));
                 let kept = offered.filter(|tool| only.is_empty() || only.iter().any(|o| o == tool));
                 names.extend(kept.map(|tool| format!("{start}{tool}")));

@@ -1,12 +1,15 @@
 //! Skills and agents: Markdown with front matter. The keys of several programs mean the same, and
 //! a key that means nothing here is told.
 
+use std::collections::BTreeSet;
+
 use crate::definition::{Definition, Isolation, Kind, Memory, Origin, Permission, StartedBy};
 use crate::fields::Fields;
 use crate::front::{self, Front};
 use crate::front_keys::{AGENT_KEYS, SKILL_KEYS};
 use crate::problem::{Place, Problems};
 use crate::recipe::stem;
+use crate::server::Server;
 use crate::tree::{Key, Node, Value};
 use crate::{foreign, hidden, own, permission, schema, server, tools};
 
@@ -87,7 +90,7 @@ fn skill_only(skill: &mut Definition, fields: &Fields<'_>) {
     let told = fields.flag(&["disable-model-invocation"]).unwrap_or(false);
     let words = [("model+user", false), ("user+model", false), ("explicit-only", true)];
     let models = !fields.choice(&["invocation"], &words).unwrap_or(told);
-    let people = fields.flag(&["user-invocable"]).unwrap_or(true);
+    let people = fields.flag(&["user-invocable", "user-invokable"]).unwrap_or(true);
     only.started_by = match (people, models) {
         (true, true) => StartedBy::Anybody,
         (true, false) => StartedBy::People,
@@ -98,17 +101,37 @@ fn skill_only(skill: &mut Definition, fields: &Fields<'_>) {
         schema::check(node, fields.problems());
         only.input_schema = Some(node.to_json());
     }
-    if let Some(access) = fields.table(&["access"], "\"access\"") {
-        let types = access.words(&["chat_types"]).unwrap_or_default();
-        only.chat_types = types.into_iter().collect();
-        if !only.chat_types.is_empty() {
-            let what = "\"chat_types\" keeps nobody out yet";
-            let why = "it holds only in chats, which do not exist yet";
-            let how = "set disable-model-invocation: true if models must not start it";
-            fields.problems().warn(access.place("chat_types"), what, why, how);
-        }
-        access.finish();
+    only.chat_types = chat_types(fields);
+    if only.sensitive && only.chat_types.is_empty() {
+        // What is nobody else's business is for a person alone, unless the file says otherwise.
+        only.chat_types.insert("private".to_owned());
     }
+}
+
+/// The kinds that messengers know, in small letters. Another one is kept: it may be a newer one.
+fn chat_types(fields: &Fields<'_>) -> BTreeSet<String> {
+    const KINDS: [&str; 4] = ["private", "group", "supergroup", "channel"];
+    let Some(access) = fields.table(&["access"], "\"access\"") else { return BTreeSet::new() };
+    let mut types = BTreeSet::new();
+    for (word, at) in access.placed_words(&["chat_types"]).unwrap_or_default() {
+        let word = word.to_lowercase();
+        if !KINDS.contains(&word.as_str()) {
+            let what = format!("{} is no kind of chat", crate::problem::quote(&word));
+            let why = "there are private, group, supergroup and channel";
+            let near = crate::near::nearest(&word, KINDS).unwrap_or("private");
+            let how = format!("write: chat_types: [{near}]");
+            fields.problems().warn(at, what, why, how);
+        }
+        types.insert(word);
+    }
+    if !types.is_empty() {
+        let what = "\"chat_types\" keeps nobody out yet";
+        let why = "it holds only in chats, which do not exist yet";
+        let how = "set disable-model-invocation: true if models must not start it";
+        fields.problems().warn(access.place("chat_types"), what, why, how);
+    }
+    access.finish();
+    types
 }
 
 /// `[track] [--all]` is a list to YAML and a hint to people.
@@ -226,7 +249,9 @@ fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
     if let Some((_, node)) = fields.node(&["mcpServers", "mcp-servers", "mcp_servers"]) {
         // An agent without one of its servers is still that agent.
         let found = Problems::new(problems.file());
-        agent.servers = server::servers(node, &found);
+        let servers = server::servers(node, &found).into_iter();
+        let named = |it: Server| if it.brings() { it.named_for_agents() } else { it };
+        agent.servers = servers.map(named).collect();
         problems.extend_as_warnings(found.take());
     }
     agent.background = fields.flag(&["background"]).unwrap_or(false);
@@ -234,7 +259,7 @@ fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
     agent.isolation = fields.choice(&["isolation"], &isolations).flatten();
     let memories = [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
     agent.memory = fields.choice(&["memory"], &memories);
-    agent.prompt = fields.text(&["initialPrompt"]);
+    agent.prompt = fields.message("initialPrompt");
     agent.skill.opt_in = fields.flag(&["disable", "disabled"]).unwrap_or(false);
 }
 

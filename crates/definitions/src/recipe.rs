@@ -159,7 +159,7 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     let name = name.unwrap_or_else(|| stem(&origin.file));
     let mut definition = Definition::new(name, Kind::Recipe, origin.clone());
     definition.instructions = fields.text(&["instructions"]).unwrap_or_default();
-    definition.prompt = fields.text(&["prompt"]).filter(|text| !text.trim().is_empty());
+    definition.prompt = fields.message("prompt");
     let wrong = |key| fields.node(&[key]).is_some_and(|(_, node)| node.text().is_none());
     let silent = definition.instructions.trim().is_empty() && definition.prompt.is_none();
     if silent && !wrong("instructions") && !wrong("prompt") && !own::is_program(&fields) {

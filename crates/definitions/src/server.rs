@@ -15,6 +15,9 @@ pub const TIMEOUT_S: u64 = 300;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     pub name: String,
+    /// How its file calls it, when its tools go by another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
     pub about: String,
     pub how: Reach,
     /// The only tools of it that may be used; empty is all.
@@ -52,6 +55,17 @@ pub enum Reach {
     Frontend { tools: Vec<Json>, instructions: Option<String> },
     /// A server from the person's own configuration, by name.
     Named,
+}
+
+impl Server {
+    /// Whether it is started for the definition, and its tools are this server's alone.
+    #[must_use]
+    pub fn brings(&self) -> bool {
+        match self.how {
+            Reach::Stdio { .. } | Reach::Http { .. } | Reach::Python { .. } => true,
+            Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => false,
+        }
+    }
 }
 
 /// Variables that would make a program load somebody else's code.
@@ -124,8 +138,8 @@ pub(crate) fn extension(node: &Node, problems: &Problems) -> Option<Server> {
     let how = reach(kind?, &fields, &IN_RECIPES, name.as_deref().unwrap_or(""));
     fields.finish();
     let timeout_s = timeout.unwrap_or(TIMEOUT_S);
-    let name = name?;
-    Some(Server { name, about, how: how?, available_tools, timeout_s, needs_consent: false, place })
+    let server = Server { about, how: how?, available_tools, timeout_s, ..by_name(&name?, place) };
+    Some(if server.brings() { server.named_for_recipes() } else { server })
 }
 
 fn reach(kind: &str, fields: &Fields<'_>, names: &Names, name: &str) -> Option<Reach> {
@@ -295,9 +309,10 @@ fn listed(item: &Node, problems: &Problems) -> Vec<Server> {
     }
 }
 
-fn by_name(name: &str, place: Place) -> Server {
+pub(crate) fn by_name(name: &str, place: Place) -> Server {
     Server {
         name: name.to_owned(),
+        called: None,
         about: String::new(),
         how: Reach::Named,
         available_tools: Vec::new(),

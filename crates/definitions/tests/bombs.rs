@@ -47,6 +47,7 @@ fn texts() {
     let includes = recipe("instructions: \"{% include 'self.yaml' %}\"");
     let many =
         |count: usize, line: &dyn Fn(usize) -> String| -> String { (0..count).map(line).collect() };
+    let long = format!("prompt: {}", "x".repeat(256 * 1024 + 1));
     let cases: Vec<(&str, String, &str)> = vec![
         ("alias.yaml", aliases(), "values"),
         ("deep.yaml", nested("[", "]", 5_000), "collections inside"),
@@ -72,6 +73,8 @@ fn texts() {
         ("unclosed.yaml", recipe(&format!("x: \"{}", "y".repeat(900_000))), "not YAML"),
         ("anchors.yaml", recipe(&many(50_000, &|n| format!("a{n}: &a{n} *b\n"))), "not YAML"),
         ("merge.yaml", recipe("a: &a {<<: *a}"), "alias"),
+        ("long.yaml", recipe("name: x").replace("prompt: p", &long), "at most 262144"),
+        ("twice.md", format!("---\n{}---\n", "metadata:\n  a: 1\n  a: 2\n".repeat(4_000)), "twice"),
         ("spaces.md", format!("---\n{}", " \n".repeat(400_000)), "no end"),
         ("dashes.md", "---\n".repeat(200_000), "missing"),
         ("colons.md", format!("---\nname: {}\n---\n", "a: ".repeat(300_000)), "missing"),

@@ -222,3 +222,23 @@ fn asked_for() {
     let said = (rule.kind, rule.tool.as_str(), rule.pattern.as_deref(), rule.agent.as_deref());
     assert_eq!(said, (RuleKind::Ask, "exec", Some("rm *"), None));
 }
+
+/// Where a skill may be used goes along, in the letters that messengers use; what is sensitive is
+/// for a person alone unless the file says otherwise.
+#[test]
+fn chats() {
+    let cases = [
+        ("license: MIT", ""),
+        ("access: {chat_types: [Private, group]}", "group private"),
+        ("access: {chat_types: group}", "group"),
+        ("sensitive: true", "private"),
+        ("sensitive: true\naccess: {chat_types: [group]}", "group"),
+        ("sensitive: false", ""),
+    ];
+    for (line, expected) in cases {
+        let text = format!("---\nname: x\ndescription: d\n{line}\n---\nWork.\n");
+        let judged = to_kernel(&definition(Kind::Skill, &text), &world());
+        let chats: Vec<&str> = judged.chats.iter().map(String::as_str).collect();
+        assert_eq!(chats.join(" "), expected, "{line}");
+    }
+}

@@ -293,6 +293,10 @@ fn keys_of_other_programs() {
         (Kind::Skill, "license: MIT", ""),
         (Kind::Skill, "access: {chat_types: [private]}", "only in chats, which do not exist yet"),
         (Kind::Skill, "access: {chat_types: []}", ""),
+        (Kind::Skill, "metadata: {a: 1}", ""),
+        (Kind::Skill, "metadata: {a: {os: x}, a: 2}", "twice"),
+        (Kind::Skill, "sensitive: true", ""),
+        (Kind::Skill, "user-invokable: false", ""),
         (Kind::Agent, "permission: {bash: allow, edit: allow}", "only a person allows"),
         (Kind::Agent, "permission: {bash: {\"*\": deny, \"git *\": allow}}", "so \"git *\" is too"),
     ];

@@ -87,6 +87,9 @@ pub struct Definition {
     /// Why a person must agree before anybody is made from it: it starts a program of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
+    /// Kinds of chat it may be started in; none named is all. For whoever brings a channel.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub chats: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subs: Vec<Sub>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +123,7 @@ impl Definition {
             unasked: false,
             stands_in: false,
             caution: None,
+            chats: BTreeSet::new(),
             subs: Vec::new(),
             proof: None,
             program: None,

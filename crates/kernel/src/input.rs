@@ -133,6 +133,8 @@ pub enum FailureKind {
     Auth,
     Quota,
     UnknownModel,
+    /// Nobody listens at an address of this machine: a server that somebody has to start.
+    Absent,
     Filtered,
     Other,
 }
@@ -151,6 +153,7 @@ impl FailureKind {
             | FailureKind::Auth
             | FailureKind::Quota
             | FailureKind::UnknownModel
+            | FailureKind::Absent
             | FailureKind::Filtered
             | FailureKind::Other => false,
         }
@@ -175,6 +178,7 @@ impl FailureKind {
             FailureKind::Auth => "key refused",
             FailureKind::Quota => "quota used up",
             FailureKind::UnknownModel => "unknown model",
+            FailureKind::Absent => "nobody there",
             FailureKind::Filtered => "stopped by the content filter",
             FailureKind::Other => "model error",
         }

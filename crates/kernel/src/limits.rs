@@ -80,7 +80,7 @@ pub const AGENTS_CEILING: usize = 100_000;
 /// Model calls per exchange when nothing else is said.
 pub const TURNS_DEFAULT: u32 = 25;
 /// Most model calls `platform__spawn_interactive_subagent` may ask for.
-pub const INTERACTIVE_TURNS_MAX: i64 = 10;
+pub const INTERACTIVE_TURNS_MAX: u32 = 10;
 /// `wait` without a timeout; and the longest one.
 pub const WAIT_DEFAULT_S: u64 = 60;
 pub const WAIT_MAX_S: u64 = 3_600;

@@ -3,6 +3,7 @@
 //! agents go on, free slots are given out, the queue is served. Nothing here waits.
 
 mod ask;
+mod beside;
 mod call;
 mod child;
 mod command;
@@ -13,6 +14,7 @@ mod limit;
 mod load;
 mod manage;
 mod ours;
+mod request;
 mod summon;
 mod turn;
 mod wonder;

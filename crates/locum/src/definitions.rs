@@ -157,6 +157,7 @@ impl Sight {
             "about": it.about,
             "aliases": it.aliases,
             "opt_in": it.opt_in,
+            "chat_types": it.chat_types,
             "on": is_on(it, &self.settings),
             "shadowed_by": it.shadowed_by.as_ref().map(|file| file.display().to_string()),
             "problems": it.problems.iter().map(object).collect::<Vec<_>>(),

@@ -252,6 +252,7 @@ fn tried(endpoint: &Endpoint<'_>, key: &str, answer: Option<Result<Reply, Failur
             let next = format!("say which in config.toml: [providers.{name}] model = …");
             fail(name, words, next)
         }
+        FailureKind::Absent => fail(name, words, "start its server, then locum doctor"),
         FailureKind::RateLimited | FailureKind::Overloaded => {
             warn(name, words, "wait a little, then locum doctor")
         }

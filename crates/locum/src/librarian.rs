@@ -334,7 +334,7 @@ impl Librarian {
     /// Servers a definition names that nobody has configured here.
     fn miss_servers(&self, definition: &Definition, specs: &[ToolSpec]) {
         for server in definition.servers.iter().filter(|it| it.how == Reach::Named) {
-            let own = format!("{}__", server.name);
+            let own = server.prefix();
             if !specs.iter().any(|spec| spec.name.starts_with(&own)) {
                 let (name, wanted) = (&definition.name, &server.name);
                 self.say(&format!(
@@ -375,6 +375,12 @@ impl Librarian {
         if definition.kind == Kind::Skill {
             let folder = definition.origin.folder().display();
             let _ = write!(text, "\n\nThe files of this skill are in {folder}.");
+        }
+        // Its text may well speak of a server by the name that no tool can have.
+        for server in &definition.servers {
+            let Some(called) = &server.called else { continue };
+            let start = server.prefix();
+            let _ = write!(text, "\n\nThe tools of the server `{called}` begin with `{start}`.");
         }
         if definition.memory.is_some() {
             text.push_str(REMEMBERS);

@@ -9,6 +9,7 @@
 //! projects define (`library`, `notes`), whether it may be read at all (`trust`), and the commands
 //! that tell of it (`check`, `definitions`).
 
+mod absent;
 mod act;
 mod address;
 mod bring;

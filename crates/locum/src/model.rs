@@ -23,7 +23,7 @@ use crate::complaint::Complaint;
 use crate::config::{Config, set};
 use crate::endpoint::{Endpoint, Found, Wrong};
 use crate::notes::Notes;
-use crate::{print, providers, tour};
+use crate::{absent, print, providers, tour};
 
 /// The best there is.
 pub(crate) const AUTO: &str = "auto";
@@ -326,7 +326,8 @@ impl Models {
         for name in &self.config.fallback {
             let usable = self.meant(name).and_then(|model| self.provider(&model).map(|_| model));
             match usable {
-                Ok(model) if model != self.main && !others.contains(&model) => others.push(model),
+                // The main model may well stand in for the one that a definition names.
+                Ok(model) if !others.contains(&model) => others.push(model),
                 Ok(_) => {}
                 Err(Complaint { what, cause, .. }) => {
                     print::note(&format!("warning: no fallback to {name}: {what} {cause}"));
@@ -356,7 +357,9 @@ impl Provider for Models {
             Ok((model, provider)) => {
                 asked.request.model = model;
                 self.means.notes.tell(&mut asked.request);
-                provider.answer(asked, live)
+                let who = (asked.definition.clone(), asked.request.model.clone());
+                let answer = provider.answer(asked, live);
+                Box::pin(async move { answer.await.map_err(|failure| absent::told(failure, &who)) })
             }
             Err(Complaint { what, cause, .. }) => {
                 let (kind, message) = (FailureKind::UnknownModel, format!("{what} {cause}"));

@@ -336,6 +336,38 @@ fn the_next_model_answers_and_the_person_is_told() {
     assert_eq!((poor.asked().len(), rich.asked().len()), (1, 1));
 }
 
+/// Nobody starts a server by waiting for it: it is told who wants what and what to do, or the next
+/// model answers.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a promise about time is measured in time")]
+fn a_definition_that_wants_a_server_nobody_started_does_not_wait() {
+    let rich = Server::start(|_| says("from the other"));
+    let folder = Folder::new("absent");
+    let agents = folder.0.join("locum/agents");
+    fs::create_dir_all(&agents).unwrap();
+    let agent = "---\nname: homely\ndescription: d\nmodel: ollama/foo\n---\nHi.\n";
+    fs::write(agents.join("homely.md"), agent).unwrap();
+    let mine = format!(
+        "[providers.mine]\nbase_url = \"{}\"\nwire = \"anthropic\"\n\
+         [prices.\"mine/m\"]\ninput = 1\noutput = 1\n",
+        rich.base()
+    );
+    folder.config(&format!("model = \"mine/m\"\n{mine}"));
+    let began = std::time::Instant::now();
+    let output = folder.run(&["--agent", "homely"], &[]);
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    assert!(!output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &errors(&output);
+    let told = "homely wants ollama/foo, but nobody listens at 127.0.0.1:9; start it with: \
+        ollama serve, or choose another: locum models";
+    assert!(text.contains(told), "{text}");
+    assert!(lines(&output).iter().all(|line| line["type"] != "retry"), "{text}");
+    assert_eq!(rich.asked().len(), 0);
+    folder.config(&format!("model = \"mine/m\"\nfallback = [\"mine/m\"]\n{mine}"));
+    let output = folder.run(&["--agent", "homely"], &[]);
+    assert_eq!(result(&output)["text"], "from the other", "{output:?}");
+}
+
 #[test]
 fn an_encrypted_provider_is_talked_to_if_it_is_trusted() {
     let server = Server::encrypted(|_| says("secretly"));

@@ -232,6 +232,11 @@ fn one_is_shown_whole() {
         assert_eq!(whole["definition"]["name"], *name);
         assert!(!whole.to_string().contains("secret-1"), "{whole}");
     }
+    let all = world.json("work", &["definitions", "--trust"]);
+    let found = all["found"].as_array().unwrap();
+    let chats =
+        |name: &str| found.iter().find(|it| it["name"] == name).unwrap()["chat_types"].clone();
+    assert_eq!((chats("quiet"), chats("dig")), (json!(["private"]), json!([])));
     let told = world.refused("work", &["definitions", "brw", "--trust"], "E120");
     assert!(told.contains("near: brew (") && told.contains("looked in: "), "{told}");
     let told = world.refused("work", &["definitions", "dig"], "E120");

@@ -503,8 +503,18 @@ fn agent(name: &str) -> String {
     format!("---\nname: {name}\ndescription: d\n---\nWork.\n")
 }
 
+/// Whether something is in what sessions keep, which is plain text inside a database.
+fn kept(data: &Path, words: &str) -> bool {
+    fs::read_dir(data).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        let is_there = |bytes: Vec<u8>| bytes.windows(words.len()).any(|at| at == words.as_bytes());
+        path.is_file() && fs::read(path).is_ok_and(is_there)
+    })
+}
+
 /// A recipe's server is started for its agent and nobody else, filtered as the recipe says, and
-/// again after the program was killed in the middle.
+/// again after the program was killed in the middle. Its tools go by the name that the recipe's own
+/// program makes of it, and the agent is told so.
 #[test]
 fn a_recipe_brings_its_server() {
     let python = Path::new("/usr/bin/python3");
@@ -516,7 +526,8 @@ fn a_recipe_brings_its_server() {
     // In the workspace: elsewhere it may lie in a folder that commands have a fresh one of.
     let rogue = fs::read_to_string(rogue).unwrap();
     let recipe = format!(
-        "title: P\ndescription: d\nprompt: p\nextensions:\n- type: stdio\n  name: rogue\n  \
+        "title: P\ndescription: d\nprompt: p\nextensions:\n- type: stdio\n  \
+         name: Rogue Server\n  \
          cmd: {}\n  args: [rogue.py, plain]\n  available_tools: [echo]\n",
         python.display()
     );
@@ -525,13 +536,13 @@ fn a_recipe_brings_its_server() {
         "script.yaml",
         "agents:
   main:
-    - calls: [{rogue__echo: {words: mine}}]
+    - calls: [{rogueserver__echo: {words: mine}}]
     - calls: [{use_agent: {agent: asker, message: ask}}]
     - say: 'got {{last}}'
   asker:
-    - calls: [{rogue__echo: {words: before}}]
+    - calls: [{rogueserver__echo: {words: before}}]
     - calls: [{ask_user: {question: go on?}}]
-    - calls: [{rogue__echo: {words: after}}]
+    - calls: [{rogueserver__echo: {words: after}}]
     - calls: [{complete: {result: '{{last}}'}}]
 ",
     );
@@ -540,11 +551,13 @@ fn a_recipe_brings_its_server() {
     let mut talk = Running::start(&folder, &first);
     let finished = |line: &Value| line["type"] == "tool.finished";
     let mine = talk.until(finished);
-    assert_eq!(mine["output"], "Tool not found: rogue__echo", "it is nobody else's");
+    assert_eq!(mine["output"], "Tool not found: rogueserver__echo", "it is nobody else's");
     let before = talk.until(finished);
     assert!(before["output"].as_str().unwrap().contains("before"), "{before}");
     let asked = talk.until_type("ask.opened");
     let _ = talk.kill();
+    let hint = "The tools of the server `Rogue Server` begin with `rogueserver__`.";
+    assert!(kept(&folder.0.join("data"), hint), "the agent was not told");
     let again = [&["run", "--resume", "s", "-m", &model], &rules[..]].concat();
     let mut talk = Running::start(&folder, &again);
     talk.say(&json!({ "type": "answer", "id": asked["id"], "text": "yes" }));

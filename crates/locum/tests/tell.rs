@@ -57,7 +57,9 @@ work skill | env: [A] | 1
 work skill | env: {A: b} | 1
 home skill | env: [A] | 0
 work skill | opt_in: maybe | 1
-work skill | access: {chat_types: [x]} | 1
+work skill | access: {chat_types: [Group]} | 1
+work skill | access: {chat_types: [x]} | 2
+work skill | sensitive: true | 0
 work skill | allowed-tools: [Raed] | 1
 work skill | input_schema: {type: thing} | 1
 work skill | invocation: never | 1
@@ -236,6 +238,38 @@ fn the_root_of_a_run_is_told_of_as_well() {
         let said = stderr(&output);
         let words = format!("{place}: warning: the key \"unknown\" is not known here");
         assert_eq!(said.matches(&words).count(), 1, "{said}");
+    }
+}
+
+/// A session takes no longer message, and nobody learns that from the run alone: neither of what is
+/// too long as it stands, nor of what values make too long.
+#[test]
+fn what_is_too_long_to_be_said_is_too_long_for_all() {
+    let world = World::new("long");
+    let most = locum_kernel::limits::INPUT_BYTES_MAX;
+    let recipe = |prompt: &str| format!("title: t\ndescription: d\nprompt: {prompt}\n");
+    let parameters = "parameters: [{key: a, input_type: file, requirement: required, \
+        description: d}]\n";
+    world.put("work/fits.yaml", &recipe(&"x".repeat(most)));
+    world.put("work/long.yaml", &recipe(&"x".repeat(most + 1)));
+    world.put("work/filled.yaml", &(recipe("\"{{ a }}\"") + parameters));
+    world.put("work/text.txt", &"x".repeat(most + 1));
+    let script = "agents: {fits: [{say: ok}], long: [{say: ok}], filled: [{say: ok}]}\n";
+    let model = world.0.script("script.yaml", script);
+    let told = format!(": \"prompt\" has {} bytes, a message has at most {most}, ", most + 1);
+    for (file, is_checked, is_run) in
+        [("fits.yaml", true, true), ("long.yaml", false, false), ("filled.yaml", true, false)]
+    {
+        let checked = output_of(world.command(&["check", file]));
+        assert_eq!(checked.status.success(), is_checked, "{file}: {checked:?}");
+        let mut run = vec!["run", "--trust", "-m", &model, "--recipe", file];
+        run.extend(["--param", "a=text.txt"].iter().filter(|_| file == "filled.yaml"));
+        let output = output_of(world.command(&run));
+        let said = stderr(&output);
+        assert_eq!(output.status.success(), is_run, "{file}: {said}");
+        assert_eq!(said.contains(&told), !is_run, "{file}: {said}");
+        let words = String::from_utf8_lossy(&checked.stdout).replace("; ", ", ");
+        assert_eq!(words.contains(&told.replace(": \"", ": error: \"")), !is_checked, "{words}");
     }
 }
 

@@ -97,7 +97,10 @@ impl Chain {
 /// Whether asking the same model again makes no sense any more.
 fn is_given_up(failure: &Failure, tried: u32) -> bool {
     match failure.kind {
-        FailureKind::Auth | FailureKind::Quota | FailureKind::UnknownModel => true,
+        FailureKind::Auth
+        | FailureKind::Quota
+        | FailureKind::UnknownModel
+        | FailureKind::Absent => true,
         FailureKind::RateLimited
         | FailureKind::Overloaded
         | FailureKind::Server
@@ -185,14 +188,19 @@ mod tests {
 
     #[test]
     fn the_next_is_asked_when_the_one_before_is_given_up() {
-        use FailureKind::{Auth, ContextTooLong, Quota, RateLimited, Server};
+        use FailureKind::{Absent, Auth, ContextTooLong, Quota, RateLimited, Server};
         type Case<'a> = (&'a [(&'static str, FailureKind)], u32, &'a [&'a str]);
-        let cases: [Case<'_>; 6] = [
+        let cases: [Case<'_>; 7] = [
             (&[], 1, &["a/1"]),
             (
                 &[("a/1", Quota)],
                 2,
                 &["provider error: quota used up: no; falling back to b/2", "b/2"],
+            ),
+            (
+                &[("a/1", Absent)],
+                2,
+                &["provider error: nobody there: no; falling back to b/2", "b/2"],
             ),
             (
                 &[("a/1", Server)],

@@ -89,7 +89,7 @@ fn judged(line: &str, rules: &[Rule], mode: PolicyMode) -> Explanation {
     };
     let arguments = json!({ "command": line });
     let (tool, arguments, subjects) = (&tool, &arguments, Some(&subjects));
-    explain(&Question { rules, mode, agent: "main", tool, arguments, subjects })
+    explain(&Question { rules, mode, agent: "main", definition: None, tool, arguments, subjects })
 }
 
 /// The lines of a file of cases, with their signs replaced.

@@ -262,11 +262,20 @@ struct Told {
     others: Arc<dyn Describe>,
 }
 
+/// Texts may speak of a server by a name that no tool can have.
+fn with_server(tool: &ToolInfo) -> String {
+    let ToolInfo { server, name, full_name, description, .. } = tool;
+    if *full_name == format!("{server}__{name}") {
+        return description.clone();
+    }
+    format!("{description} (the server {server:?} calls it {name:?})").trim_start().to_owned()
+}
+
 impl Describe for Told {
     fn describe(&self, tool: &str) -> Option<Description> {
         let tools = self.inner.tools.read().unwrap_or_else(PoisonError::into_inner);
         let told = |tool: &ToolInfo| Description {
-            about: tool.description.clone(),
+            about: with_server(tool),
             schema: tool.input_schema.clone(),
         };
         let own = tools.get(tool).map(told);

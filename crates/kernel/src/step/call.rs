@@ -35,7 +35,10 @@ impl Step<'_> {
                 | CallState::Awaiting(_)
                 | CallState::Returned(_) => {}
             }
-            if self.session[id].open_call().is_some_and(|call| call.id == call_id) {
+            if let Some(call) = self.session[id].open_call().filter(|call| call.id == call_id) {
+                if matches!(call.state, CallState::Child(_)) {
+                    self.start_subs_beside(id);
+                }
                 return;
             }
         }
@@ -43,7 +46,7 @@ impl Step<'_> {
 
     /// Lets a call run, ask or fail. One that somebody approved runs as they saw it, unless the
     /// rules have changed meanwhile.
-    fn dispatch(&mut self, id: AgentId, call_id: CallId) {
+    pub(super) fn dispatch(&mut self, id: AgentId, call_id: CallId) {
         let agent = &self.session[id];
         let Some(call) = agent.call(call_id) else { return };
         let tool = Tool::named(&call.name);

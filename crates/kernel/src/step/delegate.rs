@@ -9,28 +9,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::{Map, Value, json};
 
-use super::world::READER;
+use super::request::{Request, request};
 use super::{Step, load};
-use crate::limits::{
-    AGENTS_CEILING, INPUT_BYTES_MAX, INTERACTIVE_TURNS_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX,
-};
+use crate::limits::{AGENTS_CEILING, INPUT_BYTES_MAX, LABEL_BYTES_MAX, WORKER_ROWS_MAX};
 use crate::{
     Agent, AgentId, AgentLimits, CallId, Definition, Event, InputId, Kind, Made, Make, Message,
-    Mode, Note, Output, Source, Spawn, Sub, Tool, Use, clip, headline,
+    Mode, Note, Output, Source, Spawn, Tool, Use, clip, headline,
 };
-
-/// A birth somebody asked for.
-struct Request {
-    name: String,
-    brief: String,
-    label: Option<String>,
-    mode: Mode,
-    model: Option<String>,
-    turns_max: Option<u32>,
-    micro_usd_max: Option<u64>,
-    after: Vec<String>,
-    parameters: Option<Value>,
-}
 
 /// The definition a call names, for whoever can bring it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +114,9 @@ impl Step<'_> {
         if mode != Mode::Worker && !request.after.is_empty() {
             return Err("only spawn_agent takes \"after\": wait for them first".into());
         }
+        if mode != Mode::Worker {
+            self.must_be_free(parent, &definition.name)?;
+        }
         let after =
             request.after.iter().map(|of| self.descendant(id, of)).collect::<Result<_, _>>()?;
         // Only somebody the person can hear may hand the floor on; for others it is a call.
@@ -194,11 +182,8 @@ impl Step<'_> {
         let parent = &self.session[id];
         let child =
             AgentId(u32::try_from(self.session.agents.len()).map_err(|_| "too many agents")?);
-        let subs = self.session.definition(parent).into_iter().flat_map(|it| &it.subs);
-        let in_turn = |sub: &Sub| sub.in_turn && sub.offer.name == definition.name;
-        if request.mode == Mode::Worker && subs.into_iter().any(in_turn) {
-            let same = |other: &&AgentId| self.session[**other].name == definition.name;
-            after.extend(parent.live.iter().filter(same).copied());
+        if request.mode == Mode::Worker {
+            after.extend(self.in_the_way(parent, &definition.name));
         }
         let ceiling = parent.ceiling.meet(&definition.ceiling);
         let own = &definition.limits;
@@ -309,79 +294,8 @@ fn label_for(parent: &Agent, wanted: Option<&str>, name: &str) -> String {
     labels.find(|label| !parent.labels.contains_key(label)).unwrap_or_default()
 }
 
-/// What a call of a delegation tool asks for.
-fn request(make: Make, arguments: &Map<String, Value>) -> Result<Request, String> {
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(String::from);
-    let tool = Tool::Make(make).name();
-    let needed = |key: &str| text(key).ok_or_else(|| format!("{tool} needs {key:?}"));
-    let background = arguments.get("async").and_then(Value::as_bool).unwrap_or(false);
-    let (name, mode) = match make {
-        Make::UseAgent => (needed("agent")?, Mode::Floor),
-        Make::UseSkill => (needed("skill")?, Mode::Floor),
-        Make::SpawnInteractive => (needed("recipe_name")?, Mode::Floor),
-        Make::SpawnAgent => (needed("agent")?, Mode::Worker),
-        Make::CallRecipe => (text("recipe").map_or_else(|| needed("recipe_name"), Ok)?, Mode::Call),
-        Make::SessionsSpawn => (READER.into(), Mode::Call),
-        Make::Delegate => {
-            let name = text("source").or_else(|| text("agent")).or_else(|| text("recipe"));
-            let mode = if background { Mode::Worker } else { Mode::Call };
-            (name.unwrap_or_else(|| READER.into()), mode)
-        }
-    };
-    let brief = match make {
-        Make::SessionsSpawn => needed("prompt")?,
-        Make::Delegate => text("instructions").or_else(|| text("message")).unwrap_or_default(),
-        Make::UseAgent
-        | Make::UseSkill
-        | Make::SpawnInteractive
-        | Make::SpawnAgent
-        | Make::CallRecipe => text("message").unwrap_or_default(),
-    };
-    let turns = (make == Make::SpawnInteractive).then(|| {
-        let turns = arguments.get("max_turns").and_then(whole).unwrap_or(INTERACTIVE_TURNS_MAX);
-        turns.clamp(1, INTERACTIVE_TURNS_MAX)
-    });
-    let mut request = Request {
-        name,
-        brief,
-        label: text("label"),
-        mode,
-        model: text("model"),
-        turns_max: turns.and_then(|turns| u32::try_from(turns).ok()),
-        micro_usd_max: None,
-        after: Vec::new(),
-        parameters: arguments.get("parameters").cloned(),
-    };
-    if let Some(budget) = arguments.get("budget_usd") {
-        let budget = micro_usd(budget).ok_or("budget_usd must be an amount such as 0.50")?;
-        request.micro_usd_max = Some(budget);
-    }
-    if let Some(Value::Array(after)) = arguments.get("after") {
-        request.after = after.iter().filter_map(Value::as_str).map(String::from).collect();
-    }
-    Ok(request)
-}
-
-/// A whole number, however it was written: `3`, `"3"`, `3.0`, `-3`.
-fn whole(value: &Value) -> Option<i64> {
-    let text = value.as_str().map_or_else(|| value.to_string(), String::from);
-    text.trim().split('.').next().and_then(|digits| digits.parse().ok())
-}
-
 fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     [a, b].into_iter().flatten().min()
-}
-
-/// `0.5`, `"2"` or `1.25` dollars, without passing through a float.
-fn micro_usd(value: &Value) -> Option<u64> {
-    let text = match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.trim().trim_start_matches('$').into(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
-    };
-    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
-    let part: String = part.chars().chain("000000".chars()).take(6).collect();
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part.parse().ok()?)
 }
 
 /// What whoever wants one agent too many is told.

@@ -141,6 +141,7 @@ words! { FAILURES, failure(FailureKind):
     FailureKind::Auth => "auth",
     FailureKind::Quota => "quota",
     FailureKind::UnknownModel => "unknown_model",
+    FailureKind::Absent => "absent",
     FailureKind::Filtered => "filtered",
     FailureKind::Other => "other",
 }

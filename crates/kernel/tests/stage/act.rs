@@ -452,6 +452,7 @@ fn failure(rest: &str) -> Result<Failure, String> {
         "auth" => (FailureKind::Auth, Some(401)),
         "quota" => (FailureKind::Quota, None),
         "unknown" => (FailureKind::UnknownModel, Some(404)),
+        "absent" => (FailureKind::Absent, None),
         "filtered" => (FailureKind::Filtered, None),
         "other" => (FailureKind::Other, None),
         other => return Err(format!("{other:?} is no failure")),

@@ -2,6 +2,8 @@
 //! A key leaves here only in the header it is meant for.
 
 use std::fmt;
+use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use locum_kernel::{Failure, FailureKind, Reply, clip, headline};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::tls::{self, Scheme};
 use super::{Decoder, Meaning, Question, Reading, Settings, after, failed};
@@ -24,6 +26,8 @@ const EXPLAINING: Duration = Duration::from_secs(10);
 const WORDS_BYTES_MAX: usize = 1_000;
 /// A host that does not even pick up.
 const CONNECT: Duration = Duration::from_secs(30);
+/// How long a server of this machine that is not there is given to come back.
+const STARTING: Duration = Duration::from_millis(300);
 /// How long the end of a response is waited for after the answer is whole: the connection can be
 /// used again only then. It almost always comes with the last event.
 const TRAILING: Duration = Duration::from_millis(20);
@@ -153,8 +157,15 @@ impl Http {
         // Last, so that people can say it differently.
         map.extend(self.extra.clone());
         request = request.headers(map);
-        let sent = tokio::time::timeout(self.idle, request.send()).await;
-        let response = sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))?;
+        let again = request.try_clone();
+        let response = match (self.send(request).await, again) {
+            // One that is being started again is there in a moment.
+            (Err(Failure { kind: FailureKind::Absent, .. }), Some(again)) => {
+                tokio::time::sleep(STARTING).await;
+                self.send(again).await?
+            }
+            (sent, _) => sent?,
+        };
         let whole = takes_whole && is(&response, "application/json");
         if response.status().as_u16() != 200 || !(whole || may_be_stream(&response)) {
             return Err(self.refused(response, &meaning, wait_in).await);
@@ -163,6 +174,11 @@ impl Http {
             reading = reading.of_whole();
         }
         self.read(response, reading).await.map_err(|failure| self.without_key(failure))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let sent = tokio::time::timeout(self.idle, request.send()).await;
+        sent.map_err(|_| self.silent())?.map_err(|error| self.network(&error))
     }
 
     async fn read<D: Decoder>(
@@ -243,8 +259,19 @@ impl Http {
             let why = format!("{host} is not trusted: {}", chain(error));
             return self.without_key(failed(FailureKind::Other, why));
         }
+        if is_refused(error) && self.is_here() {
+            let port = self.base.port_or_known_default().unwrap_or_default();
+            return failed(FailureKind::Absent, format!("nobody listens at {host}:{port}"));
+        }
         let kind = if error.is_timeout() { FailureKind::Timeout } else { FailureKind::Server };
         self.without_key(failed(kind, format!("{host} cannot be reached: {}", chain(error))))
+    }
+
+    /// On this machine, where a refusal says that there is nobody, and not that the line is bad.
+    fn is_here(&self) -> bool {
+        let host = self.base.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || bare.parse().is_ok_and(|host: IpAddr| host.is_loopback())
     }
 
     /// Some servers repeat what they were sent.
@@ -284,6 +311,15 @@ fn may_be_stream(response: &Response) -> bool {
 fn is(response: &Response, kind: &str) -> bool {
     let told = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     told.is_some_and(|told| told.starts_with(kind))
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |error| error.source());
+    causes.any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
+    })
 }
 
 /// Everything behind an error. Never the address: it may carry a password.

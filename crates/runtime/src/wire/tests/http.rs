@@ -209,14 +209,35 @@ fn a_connection_that_breaks_is_a_cut() {
     assert_eq!(broken.kind, FailureKind::Server, "{broken:?}");
 }
 
+/// On this machine nobody comes by waiting: the second try is the last, and quick.
 #[test]
-fn nobody_there_is_told_with_the_host() {
+fn nobody_there_is_told_with_the_address() {
+    for host in ["127.0.0.1", "localhost"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = format!("{host}:{}", listener.local_addr().unwrap().port());
+        drop(listener);
+        let asking = ask(&provider(&format!("http://{at}/v1"), Duration::from_mins(1)));
+        let failure = block_on(asking).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Absent, "{failure:?}");
+        assert_eq!(failure.message, format!("nobody listens at {at}"));
+    }
+}
+
+/// A server that is started again is not given up in the moment it is away.
+#[test]
+fn who_comes_back_in_a_moment_is_asked() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
     drop(listener);
-    let failure = block_on(ask(&provider(&base, Duration::from_mins(1)))).unwrap_err();
-    assert_eq!(failure.kind, FailureKind::Server);
-    assert!(failure.message.starts_with("127.0.0.1 cannot be reached"), "{failure:?}");
+    let server = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        let listener = TcpListener::bind(address).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        exchange(&mut stream, format!("HTTP/1.1 200 OK\r\n\r\n{WHOLE}").as_bytes());
+    });
+    let reply = block_on(ask(&provider(&format!("http://{address}"), Duration::from_mins(1))));
+    assert_eq!(reply.unwrap().text, "hi");
+    server.join().unwrap();
 }
 
 /// The server says nothing more until the client has gone.
