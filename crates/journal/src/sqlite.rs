@@ -16,8 +16,8 @@
 //!   pages above all entries): then those below it, or the whole file, are refused, with a copy.
 //! - **Nothing is made anew in place of something lost.**
 //!
-//! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `reserve`, `keep`,
-//! `look` for those who only read, and `sound` for what they can read of what is damaged.
+//! In reading order: `tables`, `catalogue`, `read`, `fence`, `job`, `writer`, `reserve`, `shrink`,
+//! `keep`, `look` for those who only read, and `sound` for what they can read of what is damaged.
 
 mod catalogue;
 mod fence;
@@ -26,6 +26,7 @@ mod keep;
 mod look;
 mod read;
 mod reserve;
+mod shrink;
 mod sound;
 mod tables;
 mod writer;
@@ -53,7 +54,7 @@ use keep::{beside, keep};
 pub use look::Onlooker;
 pub use reserve::Kept;
 pub use sound::{Loss, Sound};
-use tables::{Access, Trouble, VERSION};
+use tables::{Access, Trouble, VERSION, is_ragged};
 use writer::Writer;
 
 /// What a journal may consist of.
@@ -360,18 +361,16 @@ fn survey(path: &Path, marks: &Found) -> Result<Survey, Error> {
     Ok((damaged, None))
 }
 
-/// A file without a log is whole pages. The database only looks whether the last one begins; if
-/// it holds anything, whoever reads that will notice, and if not, this at least is told.
-fn is_ragged(path: &Path) -> bool {
-    let length = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
-    length(&beside(path, "-wal")) == 0 && length(path) % tables::PAGE != 0
-}
-
 fn open_to_write(path: &Path, lock: &Lock, over: bool) -> Result<(Connection, Fence), Error> {
     let opened = || {
         let connection = tables::connect(path, Access::Write)?;
+        let is_new = tables::version(&connection)?.is_none();
+        if is_new {
+            // Before anything else is written, or it is too late.
+            tables::set_incremental(&connection)?;
+        }
         tables::set_up(&connection)?;
-        if tables::version(&connection)?.is_none() {
+        if is_new {
             tables::make_tables(&connection)?;
         }
         let fence = if over {

@@ -12,6 +12,9 @@ mod disk;
 mod power;
 #[path = "faults/processes.rs"]
 mod processes;
+#[cfg(unix)]
+#[path = "faults/room.rs"]
+mod room;
 #[path = "faults/space.rs"]
 mod space;
 

@@ -92,6 +92,17 @@ pub enum Ours {
     Program,
 }
 
+/// What an agent failed with when what it left is not what was wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failed {
+    /// Its words or its work, which were not accepted.
+    Work,
+    /// It is a program, which hands nothing in that could be judged. It has no exit code if it
+    /// was killed, or never ran.
+    Program { exit: Option<i32> },
+}
+
 /// What the edge furnishes an agent with. The kernel only passes it on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -30,6 +30,7 @@ mod event;
 mod id;
 mod input;
 pub mod limits;
+mod lines;
 mod message;
 mod name;
 mod owed;
@@ -47,7 +48,7 @@ pub use ask::{
     Allow, Approval, Ask, AskKind, AskTo, Closed, Covers, Grant, Scope, Verdict, Wonder,
 };
 pub use attention::{Action, Attention, Need, State, attention, state_word};
-pub use craft::{Check, Kit, Made, Offer, Ours, Program, ProgramInput, Proof, Sub, Tuning};
+pub use craft::{Check, Failed, Kit, Made, Offer, Ours, Program, ProgramInput, Proof, Sub, Tuning};
 pub use definition::{
     AgentLimits, Audience, Class, Config, Definition, Kind, Mode, ModelSpec, Only, PolicyMode,
     Rights, Rule, RuleKind, ToolSpec, TreeLimits,
@@ -60,6 +61,7 @@ pub use event::{
 };
 pub use id::{AgentId, AskId, CallId, InputId, Key, Seq, Time};
 pub use input::{Command, Failure, FailureKind, Found, Input, Ready, Refusal};
+pub use lines::{Iter, Lines};
 pub use message::{
     Body, Denial, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To,
     Urgency, Usage, Use, Who, clip, headline,

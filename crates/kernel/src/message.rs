@@ -305,6 +305,16 @@ impl Spent {
 }
 
 impl Output {
+    /// What the command ended with that ran. Below 0 it has no exit code of its own: it was too
+    /// late, or killed.
+    pub(crate) fn exit(&self) -> Option<i32> {
+        let exit = self.deeds.iter().find_map(|deed| match deed {
+            Deed::Ran { exit, .. } => Some(*exit),
+            Deed::Changed { .. } => None,
+        });
+        exit.filter(|exit| *exit > 0 || !self.is_error)
+    }
+
     pub(crate) fn tokens(&self) -> u64 {
         tokens(self.text.len()).saturating_add(shown_tokens(&self.pictures))
     }

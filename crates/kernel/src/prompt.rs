@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::limits::{CATALOGUE_ROWS_MAX, MENTIONS_MAX, WORKER_ROWS_MAX};
 use crate::name::mentions;
 use crate::{
-    Agent, AgentId, Audience, Body, CallId, Class, Kind, Line, Link, Make, Mode, Offer, PROGRAM,
-    Purpose, Session, Time, Tool, Tuning, attention, clip, declared, has, headline, state_word,
+    Agent, AgentId, Audience, Body, Class, Kind, Lines, Link, Make, Mode, Offer, PROGRAM, Purpose,
+    Session, Time, Tool, Tuning, attention, clip, declared, has, headline, state_word,
 };
 
 /// A model request, before any provider's wire format.
@@ -31,7 +31,7 @@ pub struct Request {
     pub tools: Vec<String>,
     /// The history from the last summary on. For a summary the edge may leave out the oldest
     /// lines if they do not fit.
-    pub lines: Vec<Arc<Line>>,
+    pub lines: Lines,
     /// What its final words must be: a JSON schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<Value>>,
@@ -54,7 +54,7 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
     let agent = session.agent(id)?;
     let purpose = agent.thought().map_or(Purpose::Answer, |thought| thought.purpose);
     let lines = closed_lines(agent);
-    assert_paired(lines);
+    assert_paired(&lines);
     let tools = tools(session, agent);
     let definition = session.definition(agent);
     let delegates = tools.iter().any(|name| Tool::named(name).is_some_and(Tool::is_judged));
@@ -66,7 +66,7 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
         instructions: definition.map(|it| it.instructions.clone()).unwrap_or_default(),
         catalogue: if delegates { catalogue(session, agent) } else { Vec::new() },
         tools,
-        lines: lines.to_vec(),
+        lines,
         output: definition.and_then(|it| it.output.clone()),
         tuning: definition.map(|it| it.kit.tuning.clone()).unwrap_or_default(),
         now: now_true(session, agent, now),
@@ -74,32 +74,19 @@ pub fn prompt(session: &Session, id: AgentId, now: Time) -> Option<Request> {
 }
 
 /// The history without a reply whose calls are still open: what a request may hold.
-fn closed_lines(agent: &Agent) -> &[Arc<Line>] {
+fn closed_lines(agent: &Agent) -> Lines {
     let lines = &agent.transcript;
-    if agent.turn.is_none() { lines } else { &lines[..lines.len().saturating_sub(1)] }
+    if agent.turn.is_none() { lines.clone() } else { lines.without_last() }
 }
 
 /// No provider accepts a history in which a tool use lacks its result, so none ever leaves here:
 /// checked in release builds too.
-fn assert_paired(lines: &[Arc<Line>]) {
-    let mut open: Option<(&Line, usize)> = None;
-    for line in lines {
-        match (&line.body, open.take()) {
-            (Body::Results(results), Some((reply, calls))) => {
-                let expected = (0..calls).map(|index| (reply.seq, index));
-                let found =
-                    results.iter().map(|(CallId { turn, index }, _)| (*turn, usize::from(*index)));
-                assert!(expected.eq(found), "results of {} are not its calls in order", reply.seq);
-            }
-            (Body::Results(_), None) => panic!("results at {} without a reply", line.seq),
-            (_, Some((reply, _))) => panic!("the calls of {} have no results", reply.seq),
-            (Body::Replied(reply), None) if !reply.calls.is_empty() => {
-                open = Some((line, reply.calls.len()));
-            }
-            (Body::Replied(_) | Body::Told(_) | Body::Summary(_), None) => {}
-        }
+fn assert_paired(lines: &Lines) {
+    if let Some(seq) = lines.unpaired() {
+        panic!("calls and results do not pair at {seq}");
     }
-    assert!(open.is_none(), "the last reply's calls have no results yet");
+    let open = lines.last().and_then(|line| line.reply()).is_some_and(|it| !it.calls.is_empty());
+    assert!(!open, "the last reply's calls have no results yet");
 }
 
 /// The tools an agent is offered: what its rights allow, and the ways to work with others.
@@ -201,7 +188,8 @@ fn now_true(session: &Session, agent: &Agent, now: Time) -> Option<String> {
 /// Names with `@` in what people have just said, if they are of somebody it can call. Told beside
 /// the words and not among them, and only while they are new.
 fn mentioned(session: &Session, agent: &Agent) -> Option<String> {
-    let new = closed_lines(agent).iter().rev().map_while(|line| match &line.body {
+    let lines = closed_lines(agent);
+    let new = lines.iter().rev().map_while(|line| match &line.body {
         Body::Told(notes) => Some(notes),
         Body::Replied(_) | Body::Results(_) | Body::Summary(_) => None,
     });

@@ -18,7 +18,7 @@ pub(crate) use rounds::{Round, Rounds};
 
 use crate::{
     AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
-    Failure, Grant, InputId, Key, Kind, Kit, Line, Made, Message, Mode, ModelSpec, Note, Offer,
+    Failure, Grant, InputId, Key, Kind, Kit, Lines, Made, Message, Mode, ModelSpec, Note, Offer,
     Ours, Output, Pause, PolicyMode, Purpose, Receipt, Relay, Rights, Rule, Seq, Sub, Subjects,
     Tally, Time, ToolSpec, TreeLimits,
 };
@@ -225,7 +225,7 @@ pub struct Agent {
     pub(crate) prepared: bool,
     pub(crate) turn: Option<Turn>,
     pub(crate) inbox: VecDeque<(Seq, Note)>,
-    pub(crate) transcript: Vec<Arc<Line>>,
+    pub(crate) transcript: Lines,
     /// How full the context window is, as last reported plus an estimate of what came since.
     pub(crate) context_tokens: u64,
     pub(crate) ceiling: Rights,

@@ -291,7 +291,7 @@ fn one_word(model: &str) -> Asked {
             instructions: String::new(),
             catalogue: Vec::new(),
             tools: Vec::new(),
-            lines: vec![Arc::new(Line { seq: Seq(1), body: told })],
+            lines: [Arc::new(Line { seq: Seq(1), body: told })].into_iter().collect(),
             now: None,
         },
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum as _;
-use locum_kernel::{Rule, Session, State};
+use locum_kernel::{Failed, Rule, Session, State};
 use locum_runtime::line::{RunResult, Status};
 
 use crate::complaint::Complaint;
@@ -27,7 +27,7 @@ pub(crate) fn verdict(
 ) -> Result<u8, Complaint> {
     let (code, what) = match result.status {
         Status::Ok => return Ok(result.exit),
-        Status::Failed => ("E116", of_failure(result.flaw.as_deref())),
+        Status::Failed => ("E116", of_failure(result.failed)),
         Status::Denied => ("E130", "A call was denied."),
         Status::NeedsInput => ("E140", "A question was not answered."),
         Status::Limit => ("E150", "A limit was reached."),
@@ -42,7 +42,7 @@ pub(crate) fn verdict(
         Status::Parked | Status::NeedsInput => waiting(result).unwrap_or(pending),
         Status::Cancelled => pending,
         Status::Denied => denial::told(result),
-        Status::Failed => result.flaw.as_deref().map_or_else(|| result.text.clone(), of_program),
+        Status::Failed => of_flaw(result),
         Status::Ok | Status::Limit | Status::Error => result.text.clone(),
     };
     let resume = result.resume.clone().unwrap_or_default();
@@ -82,20 +82,22 @@ fn carried(step: String, bounds: &Bounds) -> String {
 }
 
 /// An agent that is a program hands nothing in that could be judged.
-fn of_failure(flaw: Option<&str>) -> &'static str {
-    match flaw {
-        Some(flaw) if flaw.starts_with("the program ") => "The program failed.",
-        Some(_) | None => "What was handed in was not accepted.",
+fn of_failure(failed: Option<Failed>) -> &'static str {
+    match failed {
+        Some(Failed::Program { .. }) => "The program failed.",
+        Some(Failed::Work) | None => "What was handed in was not accepted.",
     }
 }
 
 /// The kernel names the exit code with the least words.
-fn of_program(flaw: &str) -> String {
-    match flaw.strip_prefix("the program ended with ") {
-        Some(code) if code.parse::<i32>().is_ok() => {
+fn of_flaw(result: &RunResult) -> String {
+    match result.failed {
+        Some(Failed::Program { exit: Some(code) }) => {
             format!("It ended with exit code {code}. What it said is above.")
         }
-        Some(_) | None => flaw.to_owned(),
+        Some(Failed::Program { exit: None } | Failed::Work) | None => {
+            result.flaw.clone().unwrap_or_else(|| result.text.clone())
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locum_runtime::line::Line;
+use locum_runtime::line::{AgentFinished, AskOpened, Body, Line, OpenAsk, RunResult};
 
 use crate::screen::{between, ours};
 
@@ -19,6 +19,62 @@ pub(crate) trait Face {
     /// How often, if at all.
     fn tick_every(&self) -> Option<Duration> {
         None
+    }
+}
+
+/// What a person is told in words while a run goes on.
+pub(crate) enum Spoken<'a> {
+    Message(&'a str),
+    Asked(&'a AskOpened),
+    /// Whoever is here now was not there when they were opened.
+    StillAsked(&'a [OpenAsk]),
+    Answered {
+        id: &'a str,
+        decision: &'a str,
+        by: &'a str,
+    },
+    Failed(&'a AgentFinished),
+    Retry {
+        attempt: u32,
+        max: u32,
+        wait_ms: u64,
+        cause: &'a str,
+    },
+    Error(&'a str),
+    Result(&'a RunResult),
+}
+
+/// None: it is for programs, for the rows of the tree and for the log. The one list of that.
+pub(crate) fn spoken(body: &Body) -> Option<Spoken<'_>> {
+    match body {
+        Body::Message { text, .. } => Some(Spoken::Message(text)),
+        Body::AskOpened(ask) => Some(Spoken::Asked(ask)),
+        Body::RunStarted(run) if !run.asks.is_empty() => Some(Spoken::StillAsked(&run.asks)),
+        Body::AskClosed { id, decision, by, .. } => Some(Spoken::Answered { id, decision, by }),
+        Body::AgentFinished(end) if end.is_error => Some(Spoken::Failed(end)),
+        Body::Retry { attempt, max, wait_ms, cause, .. } => {
+            Some(Spoken::Retry { attempt: *attempt, max: *max, wait_ms: *wait_ms, cause })
+        }
+        Body::Error { message, .. } => Some(Spoken::Error(message)),
+        Body::RunResult(result) => Some(Spoken::Result(result)),
+        Body::RunStarted(_)
+        | Body::InputQueued(_)
+        | Body::InputStarted(_)
+        | Body::InputDropped(_)
+        | Body::AgentSpawned { .. }
+        | Body::AgentState { .. }
+        | Body::FloorChanged { .. }
+        | Body::TurnStarted { .. }
+        | Body::TurnFinished { .. }
+        | Body::MessageDelta { .. }
+        | Body::ThinkingDelta { .. }
+        | Body::ToolOutput { .. }
+        | Body::Gap { .. }
+        | Body::ToolStarted { .. }
+        | Body::ToolFinished(_)
+        | Body::AgentFinished(_)
+        | Body::Attention { .. }
+        | Body::Compacted { .. } => None,
     }
 }
 

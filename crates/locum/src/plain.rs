@@ -8,7 +8,7 @@ use locum_kernel::AskTo;
 use locum_runtime::clock::System;
 use locum_runtime::line::{AgentRef, AskOpened, Body, Line};
 
-use crate::face::{Face, hint};
+use crate::face::{Face, Spoken, hint, spoken};
 use crate::overheard::{self, Overheard};
 use crate::print::{line, say};
 use crate::screen::{cut_end, ours, quoted};
@@ -88,43 +88,20 @@ fn asked(agent: &AgentRef, ask: &AskOpened, hints: bool) -> String {
 
 fn plain(told: &Line, hints: bool) -> Option<String> {
     let path = &told.agent.path;
-    match &told.body {
-        Body::AskOpened(ask) => Some(asked(&told.agent, ask, hints)),
-        // Whoever is here now was not there when they were opened.
-        Body::RunStarted(run) if !run.asks.is_empty() => {
-            let open = run.asks.iter().map(|open| asked(&open.agent, &open.ask, hints));
-            Some(open.collect::<Vec<_>>().join("\n"))
+    Some(match spoken(&told.body)? {
+        Spoken::Asked(ask) => asked(&told.agent, ask, hints),
+        Spoken::StillAsked(asks) => {
+            let open = asks.iter().map(|open| asked(&open.agent, &open.ask, hints));
+            open.collect::<Vec<_>>().join("\n")
         }
-        Body::Message { text, .. } => Some(format!("{path}: {}", quoted(text))),
-        Body::Retry { attempt, max, wait_ms, cause, .. } => {
+        Spoken::Message(text) => format!("{path}: {}", quoted(text)),
+        Spoken::Retry { attempt, max, wait_ms, cause } => {
             let seconds = wait_ms.div_ceil(1_000);
-            Some(format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})"))
+            format!("{path}: (try {attempt} of {max} in {seconds} s: {cause})")
         }
-        Body::AskClosed { id, decision, by, .. } => {
-            Some(format!("{path}: ({id} {decision} by {by})"))
-        }
-        Body::AgentFinished(end) if end.is_error => {
-            Some(format!("{path}: ({}: {})", end.outcome.word(), end.reason))
-        }
-        Body::RunStarted(_)
-        | Body::InputQueued(_)
-        | Body::InputStarted(_)
-        | Body::InputDropped(_)
-        | Body::AgentSpawned { .. }
-        | Body::AgentState { .. }
-        | Body::FloorChanged { .. }
-        | Body::TurnStarted { .. }
-        | Body::TurnFinished { .. }
-        | Body::MessageDelta { .. }
-        | Body::ThinkingDelta { .. }
-        | Body::ToolOutput { .. }
-        | Body::Gap { .. }
-        | Body::ToolStarted { .. }
-        | Body::ToolFinished(_)
-        | Body::AgentFinished(_)
-        | Body::Attention { .. }
-        | Body::Compacted { .. }
-        | Body::Error { .. }
-        | Body::RunResult(_) => None,
-    }
+        Spoken::Answered { id, decision, by } => format!("{path}: ({id} {decision} by {by})"),
+        Spoken::Failed(end) => format!("{path}: ({}: {})", end.outcome.word(), end.reason),
+        // What went wrong is told when the run is over, and the final text is the output.
+        Spoken::Error(_) | Spoken::Result(_) => return None,
+    })
 }

@@ -31,7 +31,7 @@ impl Sampler for Sample {
             instructions: system.unwrap_or_default(),
             catalogue: Vec::new(),
             tools: Vec::new(),
-            lines: vec![Arc::new(Line { seq: Seq(0), body: told })],
+            lines: [Arc::new(Line { seq: Seq(0), body: told })].into_iter().collect(),
             output: None,
             tuning: Tuning::default(),
             now: None,

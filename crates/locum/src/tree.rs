@@ -11,7 +11,7 @@ use locum_kernel::{AskTo, State, Time};
 use locum_runtime::clock::Clock;
 use locum_runtime::line::{AgentRef, AskOpened, Body, Line};
 
-use crate::face::{Face, hint};
+use crate::face::{Face, Spoken, hint, spoken};
 use crate::overheard::newest;
 use crate::print::{Beside, Word, line};
 use crate::screen::{Ink, between, cut, cut_end, err, of_state, ours, quoted, spinner};
@@ -218,29 +218,27 @@ impl Tree {
     /// What scrolls by.
     fn tell(&mut self, told: &Line) {
         let path = &told.agent.path;
-        let text = match &told.body {
-            Body::Message { text, .. } => {
+        let Some(spoken) = spoken(&told.body) else { return };
+        let text = match spoken {
+            Spoken::Message(text) => {
                 if told.agent.depth == 0 {
-                    self.last_words.clone_from(text);
+                    text.clone_into(&mut self.last_words);
                 }
                 format!("{path}: {}", quoted(text))
             }
-            Body::AskOpened(ask) if ask.to == AskTo::Person => self.newest_ask(),
-            Body::AskOpened(ask) => format!("{path} asks its parent: {}", ask.summary),
-            // Whoever is here now was not there when they were opened.
-            Body::RunStarted(run) if !run.asks.is_empty() => {
+            Spoken::Asked(ask) if ask.to == AskTo::Person => self.newest_ask(),
+            Spoken::Asked(ask) => format!("{path} asks its parent: {}", ask.summary),
+            Spoken::StillAsked(_) => {
                 let open = self.asking.iter().map(|ask| ask.shown.clone());
                 open.collect::<Vec<_>>().join("\n")
             }
-            Body::AskClosed { id, decision, by, .. } => {
+            Spoken::Answered { id, decision, by } => {
                 format!("{id} {decision} by {by}{}", self.still_asking())
             }
-            Body::AgentFinished(end) if end.is_error => {
-                format!("{path} {}: {}", end.outcome.word(), end.reason)
-            }
-            Body::Retry { .. } => format!("{path}: ({})", self.doing(path)),
-            Body::Error { message, .. } => format!("{path}: {message}"),
-            Body::RunResult(result) => {
+            Spoken::Failed(end) => format!("{path} {}: {}", end.outcome.word(), end.reason),
+            Spoken::Retry { .. } => format!("{path}: ({})", self.doing(path)),
+            Spoken::Error(message) => format!("{path}: {message}"),
+            Spoken::Result(result) => {
                 let erased = self.erased();
                 show(&erased);
                 // It is over, also for those who have not ended: nothing is drawn after this.
@@ -251,24 +249,6 @@ impl Tree {
                 }
                 return;
             }
-            Body::RunStarted(_)
-            | Body::InputQueued(_)
-            | Body::InputStarted(_)
-            | Body::InputDropped(_)
-            | Body::AgentSpawned { .. }
-            | Body::AgentState { .. }
-            | Body::FloorChanged { .. }
-            | Body::TurnStarted { .. }
-            | Body::TurnFinished { .. }
-            | Body::MessageDelta { .. }
-            | Body::ThinkingDelta { .. }
-            | Body::ToolOutput { .. }
-            | Body::Gap { .. }
-            | Body::ToolStarted { .. }
-            | Body::ToolFinished(_)
-            | Body::AgentFinished(_)
-            | Body::Attention { .. }
-            | Body::Compacted { .. } => return,
         };
         self.say(&clean(&text));
     }

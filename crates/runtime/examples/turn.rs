@@ -4,14 +4,15 @@
 //!     turn BASE_URL PROMPT JOURNAL
 #![expect(clippy::print_stdout, reason = "a program")]
 
-use std::collections::BTreeMap;
+#[path = "../tests/plain/mod.rs"]
+mod plain;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use locum_journal::Sqlite;
 use locum_kernel::{
-    Audience, Class, Config, Definition, Errand, Input, Kind, Message, Output, PolicyMode, To,
-    ToolSpec, TreeLimits, Urgency,
+    Audience, Class, Config, Errand, Input, Output, PolicyMode, ToolSpec, TreeLimits,
 };
 use locum_runtime::clock::{Clock, System};
 use locum_runtime::driver::{Driver, Hands, Until, World};
@@ -62,29 +63,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let key = format!("turn_{}", clock.now().0);
     let mut driver = Driver::open(&key, world)?;
     driver.take(Input::Configured(Box::new(Config {
-        offers: Vec::new(),
-        session: key,
-        workspace: String::new(),
-        main: Definition::new("main", Kind::Main),
         model: "anthropic/mock".into(),
         audience: Audience::Absent,
         mode: PolicyMode::Auto,
-        rules: Vec::new(),
         limits: TreeLimits { turns_max: 100_000, ..TreeLimits::default() },
         tools: Write.specs(),
-        definitions: Vec::new(),
-        models: BTreeMap::new(),
+        ..plain::config(&key)
     })))?;
-    driver.take(Input::Said(Message {
-        pictures: Vec::new(),
-        channel: "cli".into(),
-        sender: "user".into(),
-        external_id: None,
-        text: prompt,
-        urgency: Urgency::Queue,
-        to: To::Floor,
-        reply_to: None,
-    }))?;
+    driver.take(Input::Said(plain::message(&prompt)))?;
     let provider =
         wire::provider(WireName::Anthropic, &Settings::new(&base, Key::new("x")), clock)?;
     let hands = Hands { provider, tools: Arc::new(Write) };

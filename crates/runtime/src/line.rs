@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AskTo, Class, Denial, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
+    AskTo, Class, Denial, Failed, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -263,6 +263,9 @@ pub struct RunResult {
     /// Why what was handed in was not accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
+    /// What that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Failed>,
     pub usage: UsageLine,
     pub cost_usd: Option<f64>,
     pub agents: Vec<AgentResult>,

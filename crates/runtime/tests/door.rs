@@ -2,7 +2,8 @@
 //! that is driven, however long the other is.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::collections::BTreeMap;
+mod plain;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
-use locum_kernel::{
-    Audience, Config, Definition, Entry, Input, Kind, Message, PolicyMode, Seq, To, TreeLimits,
-    Urgency,
-};
+use locum_kernel::{Entry, Input, Message, Seq};
 use locum_runtime::clock::System;
 use locum_runtime::door::{self, Desk, Door, Knock, Reply};
 use locum_runtime::driver::{Driver, Hands, Until, World};
@@ -82,33 +80,12 @@ impl Journal for Long {
 }
 
 fn config(session: &str) -> Input {
-    Input::Configured(Box::new(Config {
-        offers: Vec::new(),
-        session: session.into(),
-        workspace: String::new(),
-        main: Definition::new("main", Kind::Main),
-        model: "script:test.yaml".into(),
-        audience: Audience::Present,
-        mode: PolicyMode::Ask,
-        rules: Vec::new(),
-        limits: TreeLimits::default(),
-        tools: Vec::new(),
-        definitions: Vec::new(),
-        models: BTreeMap::new(),
-    }))
+    Input::Configured(Box::new(plain::config(session)))
 }
 
 fn said(id: &str) -> Input {
-    Input::Said(Message {
-        pictures: Vec::new(),
-        channel: "test".into(),
-        external_id: Some(id.into()),
-        sender: "me".into(),
-        text: format!("words of {id}"),
-        urgency: Urgency::Queue,
-        to: To::Floor,
-        reply_to: None,
-    })
+    let text = format!("words of {id}");
+    Input::Said(Message { external_id: Some(id.into()), ..plain::message(&text) })
 }
 
 async fn knock(folder: &Path, id: &str) -> Reply {

@@ -1,7 +1,8 @@
 //! The driver dies at every moment it can, and whoever opens the session again ends it the same.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::collections::BTreeMap;
+mod plain;
+
 use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +11,7 @@ use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
 use locum_kernel::{
-    Audience, Config, Definition, Entry, Event, Input, InputId, Kind, Message, PolicyMode, Refusal,
-    Seq, Time, To, TreeLimits, Urgency,
+    Audience, Config, Definition, Entry, Event, Input, InputId, Kind, Message, Refusal, Seq, Time,
 };
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{self, Driver, Hands, Until, World};
@@ -229,33 +229,12 @@ async fn live(journal: &Arc<Mortal>, clock: Virtual, yaml: &str) -> (Vec<Line>, 
 
 fn config(script: &Script) -> Config {
     let named = script.names().filter(|name| *name != "main");
-    Config {
-        offers: Vec::new(),
-        session: "test".into(),
-        workspace: String::new(),
-        main: Definition::new("main", Kind::Main),
-        model: "script:test.yaml".into(),
-        audience: Audience::Absent,
-        mode: PolicyMode::Ask,
-        rules: Vec::new(),
-        limits: TreeLimits::default(),
-        tools: Vec::new(),
-        definitions: named.map(|name| Definition::new(name, Kind::Agent)).collect(),
-        models: BTreeMap::new(),
-    }
+    let definitions = named.map(|name| Definition::new(name, Kind::Agent)).collect();
+    Config { audience: Audience::Absent, definitions, ..plain::config("test") }
 }
 
 fn message() -> Message {
-    Message {
-        pictures: Vec::new(),
-        channel: "test".into(),
-        sender: "me".into(),
-        external_id: None,
-        text: "go".into(),
-        urgency: Urgency::Queue,
-        to: To::Floor,
-        reply_to: None,
-    }
+    plain::message("go")
 }
 
 /// A line without what a restart may change: times, and numbers that count the restart.

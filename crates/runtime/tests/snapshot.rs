@@ -2,17 +2,15 @@
 //! numbers to come. A snapshot that is not understood is not there.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::collections::BTreeMap;
+mod plain;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locum_journal::{Done, Error, Journal, Listed, Memory, Records, Snapshot, When};
-use locum_kernel::{
-    Audience, Config, Definition, Entry, Event, Input, Kind, Message, PolicyMode, Seq, Time, To,
-    TreeLimits, Urgency, VERSION,
-};
+use locum_kernel::{Entry, Event, Input, Message, Seq, Time, VERSION};
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{Driver, Hands, Until, World, look, retell};
 use locum_runtime::line::Line;
@@ -109,33 +107,12 @@ fn open(journal: Arc<dyn Journal>) -> Driver {
 }
 
 fn config() -> Input {
-    Input::Configured(Box::new(Config {
-        offers: Vec::new(),
-        session: KEY.into(),
-        workspace: String::new(),
-        main: Definition::new("main", Kind::Main),
-        model: "script:none".into(),
-        audience: Audience::Present,
-        mode: PolicyMode::Ask,
-        rules: Vec::new(),
-        limits: TreeLimits::default(),
-        tools: Vec::new(),
-        definitions: Vec::new(),
-        models: BTreeMap::new(),
-    }))
+    Input::Configured(Box::new(plain::config(KEY)))
 }
 
 fn said(text: &str) -> Input {
-    Input::Said(Message {
-        pictures: Vec::new(),
-        channel: "cli".into(),
-        sender: text.into(),
-        external_id: Some(text.into()),
-        text: text.into(),
-        urgency: Urgency::Queue,
-        to: To::Floor,
-        reply_to: None,
-    })
+    let (sender, external_id) = (text.into(), Some(text.into()));
+    Input::Said(Message { sender, external_id, ..plain::message(text) })
 }
 
 /// Restarts, each of which tells lines.

@@ -83,6 +83,12 @@ impl Onlooker {
         result
     }
 
+    /// After damage: the database looks at a page once, when it comes from the file, and whoever
+    /// asks for it again would be given what was refused before.
+    pub(super) fn forget(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn glance_at<T>(
         &self,
         open: &mut Option<Open>,
@@ -181,6 +187,9 @@ impl Onlooker {
             let known = catalogue.find(session).map_err(|why| failed(Trouble::Damage(why)))?;
             known.map(|known| read(connection, &known)).transpose().map_err(failed)
         });
+        if found.is_err() {
+            self.forget();
+        }
         Ok(found?.flatten())
     }
 }
@@ -213,7 +222,11 @@ impl Records for Onlooker {
             }
             Ok(listed)
         });
-        Ok(listed?.unwrap_or_default())
+        let listed = listed?.unwrap_or_default();
+        if listed.iter().any(|one| one.damaged.is_some()) {
+            self.forget();
+        }
+        Ok(listed)
     }
 }
 

@@ -14,8 +14,9 @@ use super::writer::lock;
 use crate::Error;
 use crate::private::restrict;
 
-/// Enough to open the journal and delete any session: only what lists free pages is written.
-const LAST_BYTES: u64 = 1 << 20;
+/// Enough to open the journal and delete any session: only what lists free pages is written, and
+/// what says who points to them.
+const LAST_BYTES: u64 = 2 << 20;
 
 #[derive(Debug)]
 pub(super) struct Reserve {

@@ -51,18 +51,29 @@ impl Onlooker {
             let reached = known.least.last.max(last);
             Ok(Some(Loss { last, entries, reached, why }))
         });
-        Ok(found?.flatten())
+        let loss = found?.flatten();
+        if loss.is_some() {
+            self.forget();
+        }
+        Ok(loss)
     }
 }
 
 impl Records for Sound<'_> {
     fn tail(&self, session: &str, after: Seq) -> Result<Vec<Entry>, Error> {
         let Sound(records) = self;
+        let mut is_damaged = false;
         let rows = records.glance(|connection, catalogue| {
             let Some(known) = catalogue.any(session) else { return Ok(Vec::new()) };
             let rows = read::sound(connection, &known, after);
-            rows.map(|sound| sound.rows).map_err(|trouble| records.broken(trouble))
+            rows.map_err(|trouble| records.broken(trouble)).map(|sound| {
+                is_damaged = sound.flaw.is_some();
+                sound.rows
+            })
         })?;
+        if is_damaged {
+            records.forget();
+        }
         let mut entries = Vec::new();
         for (seq, json) in rows.unwrap_or_default() {
             match parse(&records.path, session, seq, &json) {

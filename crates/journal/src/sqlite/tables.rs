@@ -2,12 +2,14 @@
 //! and the entry's first event in its key, so that a session lies together on pages of its own
 //! and damage to a page is, but for the pages above them, damage to one session.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use locum_kernel::Seq;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
+use super::keep::beside;
 use crate::chain::{Facts, Hash, Head, sum, sum_of};
 
 /// The version of the tables, not of what is in them: entries carry their own.
@@ -140,6 +142,18 @@ pub(super) fn version(connection: &Connection) -> Result<Option<u32>, Trouble> {
         (_, 0) => Err(Trouble::Damage("it has a version but no tables".into())),
         (version, _) => Ok(Some(version)),
     }
+}
+
+/// A file without a log is whole pages. The database only looks whether the last one begins; if
+/// it holds anything, whoever reads that will notice, and if not, this at least is told.
+pub(super) fn is_ragged(path: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
+    length(&beside(path, "-wal")) == 0 && length(path) % PAGE != 0
+}
+
+/// Free pages can be given back. For a file that is made now, or written anew next.
+pub(super) fn set_incremental(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")
 }
 
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {

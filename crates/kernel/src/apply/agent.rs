@@ -10,8 +10,8 @@ use super::ledger;
 use crate::limits::LATEST_BYTES_MAX;
 use crate::{
     Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
-    Line, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Repeat, Reply, Retry, Rights,
-    Session, Source, Spawn, Tally, Thought, Trial, Turn, TurnStart, headline,
+    Line, Lines, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Repeat, Reply, Retry,
+    Rights, Session, Source, Spawn, Tally, Thought, Trial, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -57,7 +57,7 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         turn: None,
         inbox: VecDeque::new(),
         repeat: Repeat::default(),
-        transcript: Vec::new(),
+        transcript: Lines::new(),
         context_tokens: 0,
         ceiling: spawn.ceiling.clone(),
         uses: spawn.uses.clone(),
@@ -402,7 +402,7 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     let at = session.now;
     let agent = &mut session[id];
     agent.end = Some(Box::new(End { result: result.into(), receipt: receipt.clone(), at }));
-    agent.transcript = Vec::new();
+    agent.transcript = Lines::new();
     agent.inbox = VecDeque::new();
     agent.turn = None;
     agent.fault = None;

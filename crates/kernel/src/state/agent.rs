@@ -4,9 +4,12 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::{
-    Agent, AgentId, AskId, Body, Breach, Call, CallId, CallState, Mode, Note, Outcome, Pause,
-    Phase, Reply, Seq, Source, Thought, WaitFor,
+    Agent, AgentId, AskId, Body, Breach, Call, CallId, CallState, Failed, Mode, Note, Ours,
+    Outcome, Output, Pause, Phase, Reply, Seq, Source, Thought, WaitFor,
 };
+
+/// What came of each call of a reply.
+type Results = [(CallId, Output)];
 
 impl Agent {
     #[must_use]
@@ -51,6 +54,30 @@ impl Agent {
     pub fn flaw(&self) -> Option<&str> {
         let said = self.transcript.last()?.reply().and_then(|reply| reply.flaw.as_deref());
         said.or_else(|| self.trial.flaw.as_deref().filter(|_| self.is_judged()))
+    }
+
+    /// What has failed, if there is a flaw.
+    #[must_use]
+    pub fn failed(&self) -> Option<Failed> {
+        self.flaw()?;
+        let program = self.last_exchange().and_then(|(reply, results, _)| {
+            let is_program = reply.calls.iter().any(|call| call.ours == Some(Ours::Program));
+            results.first().filter(|_| is_program)
+        });
+        Some(match program {
+            Some((_, output)) => Failed::Program { exit: output.exit() },
+            None => Failed::Work,
+        })
+    }
+
+    /// The newest reply and what came of its calls, if nothing has been said since.
+    pub(crate) fn last_exchange(&self) -> Option<(&Reply, &Results, Seq)> {
+        let mut newest = self.transcript.iter().rev();
+        let (answered, asked) = (newest.next()?, newest.next()?);
+        match (&asked.body, &answered.body) {
+            (Body::Replied(reply), Body::Results(results)) => Some((reply, results, answered.seq)),
+            (Body::Told(_) | Body::Replied(_) | Body::Results(_) | Body::Summary(_), _) => None,
+        }
     }
 
     /// What its last calls were for is over: nothing is to be answered.

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::Step;
 use crate::{
-    Agent, AgentId, Body, Call, CallId, CallState, Check, Class, Deed, Event, Mode, Note, Ours,
-    Outcome, Output, Program, Proof, Purpose, Reply, Seq, Source, Subjects, Tool, Use, Who, Why,
-    headline,
+    Agent, AgentId, Body, Call, CallState, Check, Class, Deed, Event, Mode, Note, Ours, Outcome,
+    Output, Program, Proof, Purpose, Reply, Source, Subjects, Tool, Use, Who, Why, headline,
 };
 
 /// The tool that runs another program for a whole turn. Only the runtime calls it.
@@ -55,7 +54,7 @@ impl Step<'_> {
     /// Judges what came of own calls, once. True if the agent has nothing more to think about.
     pub(super) fn judge_own(&mut self, id: AgentId) -> bool {
         let agent = &self.session[id];
-        let Some((reply, results, seq)) = last_exchange(agent) else { return false };
+        let Some((reply, results, seq)) = agent.last_exchange() else { return false };
         if agent.trial.judged == Some(seq) {
             return false;
         }
@@ -199,17 +198,6 @@ fn calls(proof: &Proof) -> Vec<Use> {
     checks.chain(after).collect()
 }
 
-type Results = [(CallId, Output)];
-
-/// The newest reply and what came of its calls, if nothing has been said since.
-fn last_exchange(agent: &Agent) -> Option<(&Reply, &Results, Seq)> {
-    let [.., asked, answered] = agent.transcript.as_slice() else { return None };
-    match (&asked.body, &answered.body) {
-        (Body::Replied(reply), Body::Results(results)) => Some((reply, results, answered.seq)),
-        (Body::Told(_) | Body::Replied(_) | Body::Results(_) | Body::Summary(_), _) => None,
-    }
-}
-
 fn failed_call(agent: &Agent) -> Option<&Call> {
     agent.calls().find(|call| {
         let failed = matches!(&call.state, CallState::Returned(output) if !passed(output));
@@ -226,14 +214,9 @@ fn passed(output: &Output) -> bool {
 }
 
 fn ending(output: &Output) -> String {
-    let exit = output.deeds.iter().find_map(|deed| match deed {
-        Deed::Ran { exit, .. } => Some(*exit),
-        Deed::Changed { .. } => None,
-    });
-    match exit {
-        // Below 0 it has no exit code of its own: it was too late, or killed.
-        Some(exit) if exit > 0 || !output.is_error => format!("ended with {exit}"),
-        Some(_) | None => format!("came to nothing: {}", headline(&output.text, 200)),
+    match output.exit() {
+        Some(exit) => format!("ended with {exit}"),
+        None => format!("came to nothing: {}", headline(&output.text, 200)),
     }
 }
 

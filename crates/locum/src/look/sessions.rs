@@ -70,12 +70,15 @@ fn remove(sight: &Sight, key: &str, as_json: bool, data: Option<&Path>) -> Resul
     if !listed.iter().any(|one| one.session == key) {
         return Err(sight.unknown(key)?);
     }
-    data::open_to_make_room(&data::place(data)?)?.delete(key).map_err(failed)?;
+    let journal = data::open_to_make_room(&data::place(data)?)?;
+    journal.delete(key).map_err(failed)?;
     if as_json {
         show_json(&json!({ "removed": key }));
     } else {
         print::line(&format!("removed {}", text::row(key, 200)));
     }
+    // It is removed, whatever comes of this: what is not given back now is for the next session.
+    let _ = journal.shrink();
     Ok(())
 }
 

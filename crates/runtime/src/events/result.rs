@@ -1,6 +1,6 @@
 //! How a run ended, in one line.
 
-use locum_kernel::{AgentId, AskTo, Session, Time, view};
+use locum_kernel::{Agent, AgentId, AskTo, Session, Time, view};
 
 use super::{Lack, Teller, Trouble};
 use crate::clock::rfc3339;
@@ -41,7 +41,7 @@ impl Teller {
     fn closing(&self, session: &Session, now: Time, status: Status, exit: u8) -> Line {
         let view = view(session, now);
         let rows = view.agents;
-        let ended = |id: AgentId| session.agent(id).is_none_or(locum_kernel::Agent::has_ended);
+        let ended = |id: AgentId| session.agent(id).is_none_or(Agent::has_ended);
         let below = rows.iter().filter(|row| row.id != AgentId::MAIN);
         let children_pending = below.filter(|row| !ended(row.id)).count();
         let agents = rows.into_iter().map(|row| AgentResult {
@@ -53,12 +53,13 @@ impl Teller {
         let exchange = &self.exchange;
         let text = exchange.text.clone();
         let structured = session.form(AgentId::MAIN).and_then(|_| form::value(&text).ok());
-        let flaw = session.agent(AgentId::MAIN).and_then(locum_kernel::Agent::flaw);
+        let main = session.agent(AgentId::MAIN).filter(|_| status == Status::Failed);
         let result = RunResult {
             status,
             text,
             structured,
-            flaw: flaw.filter(|_| status == Status::Failed).map(str::to_owned),
+            flaw: main.and_then(Agent::flaw).map(str::to_owned),
+            failed: main.and_then(Agent::failed),
             usage: exchange.usage,
             cost_usd: (!exchange.unpriced).then_some(exchange.micro_usd).and_then(usd),
             agents: agents.collect(),

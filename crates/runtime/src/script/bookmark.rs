@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use locum_kernel::{AgentId, Body, Line};
+use locum_kernel::{AgentId, Body, Line, Lines};
 
 use super::walk::{Heard, Place, Turn};
 use super::{Step, turns};
@@ -89,7 +89,7 @@ impl Bookmark {
 
 impl Walk {
     pub(super) fn whole(asked: &Asked, steps: &[Step]) -> Walk {
-        let replies = replies(&asked.request.lines);
+        let replies = replies(&asked.request.lines, 0);
         // Replies that a compaction put out of sight: what was said then can match nothing now.
         let hidden = (asked.replies as usize).saturating_sub(replies);
         let mut place = Place::with(asked.failures);
@@ -102,7 +102,7 @@ impl Walk {
     /// None: what was reckoned with before is no longer so, and may have led elsewhere.
     fn further(mut self, asked: &Asked, steps: &[Step]) -> Option<Walk> {
         let lines = &asked.request.lines;
-        let replies = self.replies + replies(lines.get(self.lines..)?);
+        let replies = self.replies + replies(lines, self.lines);
         if (asked.replies as usize).saturating_sub(replies) != self.hidden {
             return None;
         }
@@ -114,9 +114,9 @@ impl Walk {
         Some(self.along(lines, steps))
     }
 
-    fn along(mut self, lines: &[Arc<Line>], steps: &[Step]) -> Walk {
+    fn along(mut self, lines: &Lines, steps: &[Step]) -> Walk {
         let mut last = words(lines, self.last);
-        for (at, line) in lines.iter().enumerate().skip(self.lines) {
+        for (at, line) in (self.lines..).zip(lines.after(self.lines)) {
             for (which, turn) in turns(line).into_iter().enumerate() {
                 match turn {
                     Turn::User(text) => {
@@ -140,16 +140,17 @@ impl Walk {
     }
 
     /// What the model has in front of it at the end of the walk.
-    pub(super) fn now<'a>(&self, lines: &'a [Arc<Line>]) -> Heard<'a> {
+    pub(super) fn now<'a>(&self, lines: &'a Lines) -> Heard<'a> {
         Heard { last: words(lines, self.last), user: words(lines, self.user) }
     }
 }
 
-fn replies(lines: &[Arc<Line>]) -> usize {
-    lines.iter().filter(|line| matches!(line.body, Body::Replied(_))).count()
+/// Among the lines behind the first `start`.
+fn replies(lines: &Lines, start: usize) -> usize {
+    lines.after(start).filter(|line| matches!(line.body, Body::Replied(_))).count()
 }
 
-fn words(lines: &[Arc<Line>], spot: Option<Spot>) -> &str {
+fn words(lines: &Lines, spot: Option<Spot>) -> &str {
     let turn = spot.and_then(|(at, which)| turns(lines.get(at)?).get(which).copied());
     match turn {
         Some(Turn::User(text) | Turn::Heard(text)) => text,

@@ -54,7 +54,7 @@ impl Talk {
             instructions: String::new(),
             catalogue: Vec::new(),
             tools: Vec::new(),
-            lines: self.lines.clone(),
+            lines: self.lines.iter().cloned().collect(),
             now: None,
         };
         Asked {

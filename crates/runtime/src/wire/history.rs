@@ -3,13 +3,15 @@
 //!
 //! A history is known by its lines themselves, not by their numbers: sessions number alike. Lines
 //! never change and the weak references held here keep their addresses from being used again, so
-//! the same address is the same line. After a compaction the first line is another one, and what
-//! was kept is dropped with the lines it was made of.
+//! the same address is the same line. Only the first and the last of what was written are looked
+//! at: a history grows at its end and nowhere else, so between the same two lines are the same
+//! lines. After a compaction the first line is another one, and what was kept is dropped with the
+//! lines it was made of.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use locum_kernel::{Line, Tuning};
+use locum_kernel::{Line, Lines, Tuning};
 use serde_json::Value;
 
 use crate::provider::Asked;
@@ -36,7 +38,9 @@ const HEADS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Written<P> {
     pub(crate) head: Arc<Head>,
-    lines: Vec<Weak<Line>>,
+    /// How many lines were written, and the first and the last of them.
+    lines: usize,
+    ends: Option<[Weak<Line>; 2]>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) pen: P,
     used: u64,
@@ -87,26 +91,31 @@ impl Head {
 
 impl<P: Default> Written<P> {
     fn new(head: Arc<Head>) -> Written<P> {
-        Written { head, lines: Vec::new(), bytes: Vec::new(), pen: P::default(), used: 0 }
+        let (bytes, pen) = (Vec::new(), P::default());
+        Written { head, lines: 0, ends: None, bytes, pen, used: 0 }
     }
 
     /// Writes what was said since.
     fn go_on<E: Encoding<Pen = P>>(&mut self, encoding: &E, asked: &Asked) {
-        for line in &asked.request.lines[self.lines.len()..] {
+        let lines = &asked.request.lines;
+        for line in lines.after(self.lines) {
             encoding.line(line, &mut self.pen, &mut self.bytes);
-            self.lines.push(Arc::downgrade(line));
         }
+        self.lines = lines.len();
+        self.ends = lines.first().zip(lines.last()).map(|(a, b)| [a, b].map(Arc::downgrade));
     }
 
-    fn begins(&self, lines: &[Arc<Line>]) -> bool {
-        let same = |(kept, line): (&Weak<Line>, &Arc<Line>)| kept.as_ptr() == Arc::as_ptr(line);
-        self.lines.len() <= lines.len() && self.lines.iter().zip(lines).all(same)
+    fn begins(&self, lines: &Lines) -> bool {
+        let same = |kept: &Weak<Line>, at: usize| {
+            lines.get(at).is_some_and(|line| kept.as_ptr() == Arc::as_ptr(line))
+        };
+        let Some([first, last]) = &self.ends else { return true };
+        same(first, 0) && same(last, self.lines.saturating_sub(1))
     }
 
     fn size(&self) -> usize {
         // A line that is only remembered still has its place.
-        let line = size_of::<usize>() + size_of::<Line>();
-        self.bytes.capacity() + self.lines.capacity() * line
+        self.bytes.capacity() + 2 * size_of::<Line>() + size_of::<Written<P>>()
     }
 }
 
@@ -231,7 +240,7 @@ impl<P> Kept<P> {
         P: Default,
     {
         let dead = |written: &Written<P>| {
-            written.lines.first().is_some_and(|line| line.strong_count() == 0)
+            written.ends.as_ref().is_some_and(|[first, _]| first.strong_count() == 0)
         };
         self.written.retain(|_, written| !dead(written));
         self.bytes = self.written.values().map(Written::size).sum();

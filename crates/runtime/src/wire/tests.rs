@@ -46,7 +46,7 @@ fn asked(lines: Vec<Arc<Line>>) -> Asked {
             instructions: "Be brief.".into(),
             catalogue: Vec::new(),
             tools: Vec::new(),
-            lines,
+            lines: lines.into_iter().collect(),
             now: None,
         },
     }

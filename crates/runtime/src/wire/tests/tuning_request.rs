@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locum_kernel::{Body, CallId, Line, Output, Reply, Seq, Tuning, Use};
+use locum_kernel::{Body, CallId, Line, Lines, Output, Reply, Seq, Tuning, Use};
 use serde_json::{Value, json};
 
 use super::{asked, line, person, settings};
@@ -176,7 +176,7 @@ type Ask<'a> = Box<dyn Fn(&Asked) -> Vec<u8> + 'a>;
 /// A history is kept, and with it what comes before; another setting is another request.
 #[test]
 fn a_kept_history_does_not_keep_the_setting() {
-    let lines = vec![person(1, "Hello")];
+    let lines: Lines = [person(1, "Hello")].into_iter().collect();
     let mut first = tuned("gemini-2.5-pro", Some(100), Some("low"));
     first.request.lines.clone_from(&lines);
     let mut second = tuned("gemini-2.5-pro", Some(900), None);
