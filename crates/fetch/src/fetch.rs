@@ -43,25 +43,37 @@ impl Default for Limits {
     }
 }
 
+/// Where a redirect may lead without being told instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// The same host, with or without `www`, and encrypted if it was not.
+    #[default]
+    Place,
+    /// The same without `www` coming or going.
+    Host,
+    Nowhere,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub url: String,
+    pub follow: Follow,
     pub limits: Limits,
 }
 
 impl Request {
     #[must_use]
     pub fn new(url: impl Into<String>) -> Request {
-        Request { url: url.into(), limits: Limits::default() }
+        Request { url: url.into(), follow: Follow::default(), limits: Limits::default() }
     }
 }
 
 /// A page that says 404 is a page too: its status says so.
 pub async fn fetch(request: &Request, client: &Client) -> Result<Page, Refused> {
-    let Request { url, limits } = request;
+    let Request { url, follow, limits } = request;
     let slow = |_| Refused::TooSlow { url: short(url), after: limits.total };
     let (url, response, body, hops) =
-        timeout(limits.total, travel(url, limits, client)).await.map_err(slow)??;
+        timeout(limits.total, travel(url, *follow, limits, client)).await.map_err(slow)??;
     let status = response.status;
     // Making text of it keeps a processor busy, which others on this thread are not to wait for.
     let made = tokio::task::spawn_blocking(move || {
@@ -77,6 +89,7 @@ struct Head {
 
 async fn travel(
     url: &str,
+    follow: Follow,
     limits: &Limits,
     client: &Client,
 ) -> Result<(Url, Head, Body, Vec<String>), Refused> {
@@ -102,7 +115,7 @@ async fn travel(
             return Err(Refused::TooManyRedirects { url: short(url), max: limits.redirects });
         }
         let to = next(&at, response.headers(), status.as_u16())?;
-        if !is_same_place(&at, &to) {
+        if !is_followed(follow, &at, &to) {
             let (url, place) = (told(&at), told(&to));
             // What would be refused anyway is told as that.
             return Err(match check(&to, client) {
@@ -111,6 +124,14 @@ async fn travel(
             });
         }
         at = to;
+    }
+}
+
+fn is_followed(follow: Follow, from: &Url, to: &Url) -> bool {
+    match follow {
+        Follow::Place => is_same_place(from, to),
+        Follow::Host => is_same_place(from, to) && from.host_str() == to.host_str(),
+        Follow::Nowhere => false,
     }
 }
 
@@ -227,7 +248,7 @@ fn short(url: &str) -> String {
 mod tests {
     use reqwest::Url;
 
-    use super::is_same_place;
+    use super::{Follow, is_followed, is_same_place};
 
     #[test]
     fn a_place_is_a_host_and_its_port() {
@@ -248,6 +269,10 @@ mod tests {
         for (from, to, same) in cases {
             let [from, to] = [from, to].map(|it| Url::parse(it).expect("an address"));
             assert_eq!(is_same_place(&from, &to), same, "{from} {to}");
+            assert_eq!(is_followed(Follow::Place, &from, &to), same, "{from} {to}");
+            assert!(!is_followed(Follow::Nowhere, &from, &to), "{from} {to}");
+            let with_www = from.as_str().contains("www.") != to.as_str().contains("www.");
+            assert_eq!(is_followed(Follow::Host, &from, &to), same && !with_www, "{from} {to}");
         }
     }
 }

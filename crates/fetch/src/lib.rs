@@ -17,6 +17,6 @@ mod visible;
 
 pub use address::why_private;
 pub use client::{Builder, Client, Looking, Lookup};
-pub use fetch::{Limits, Request, fetch};
+pub use fetch::{Follow, Limits, Request, fetch};
 pub use page::{Cut, Page};
 pub use refused::Refused;

@@ -23,6 +23,11 @@ pub enum Error {
     Missing { path: String, hint: String },
     #[error("{path} is protected: these tools do not {deed} it")]
     Protected { path: String, deed: &'static str },
+    #[error(
+        "{path} has {links} names (hard links), and another one is kept from agents: these tools \
+         do not read it"
+    )]
+    Alias { path: String, links: u64 },
     #[error("{path} is not a file; ls shows a folder")]
     Folder { path: String },
     #[error("{path} is not a folder")]

@@ -37,6 +37,8 @@ struct Rule {
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     rules: Vec<Rule>,
+    /// Folders in hidden ones whose files may have other names.
+    apart: Vec<PathBuf>,
     /// Where folders really are, by what they are called.
     known: HashMap<PathBuf, PathBuf>,
 }
@@ -55,6 +57,10 @@ impl Guard {
         if !parts.is_empty() {
             self.rules.push(Rule { parts, place, bar });
         }
+    }
+
+    pub(crate) fn set_apart(&mut self, folder: &Path) {
+        self.apart.push(real(folder, &mut self.known));
     }
 
     /// `top` is where the root really is, `path` the way from there without links.
@@ -89,6 +95,9 @@ impl Guard {
                 return Hidden::TooMany;
             }
             let Ok(data) = fs::symlink_metadata(&path) else { continue };
+            if self.apart.contains(&path) {
+                continue;
+            }
             if data.is_dir() {
                 let entries = fs::read_dir(&path).into_iter().flatten().flatten();
                 ahead.extend(entries.map(|entry| entry.path()).take(HIDDEN_ENTRIES_MAX));

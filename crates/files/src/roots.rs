@@ -97,6 +97,14 @@ impl Roots {
         self
     }
 
+    /// A folder in a hidden one that is no secret: a file that has a name there and another beneath
+    /// a root can be read here. Agents may have filled it with more than could be looked through.
+    #[must_use]
+    pub fn known_beside(mut self, folder: &Path) -> Roots {
+        self.guard.set_apart(folder);
+        self
+    }
+
     #[must_use]
     pub fn by(mut self, way: Way) -> Roots {
         self.way = way;
@@ -179,7 +187,7 @@ impl Roots {
         let (file, facts) = spot.open()?;
         let Facts { links, stamp, .. } = facts;
         if links > 1 && self.hidden().has(stamp.device, stamp.inode) {
-            return Err(Error::Protected { path: spot.named.clone(), deed: "read" });
+            return Err(Error::Alias { path: spot.named.clone(), links });
         }
         Ok((file, facts))
     }

@@ -63,6 +63,21 @@ pub struct Errand {
     /// What the tool said of itself when it was let run: another tool under its name is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    #[serde(default)]
+    pub span: Span,
+}
+
+/// How far what was decided about an address holds for where it leads; the last is the narrowest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Span {
+    /// The machine, also with `www` before its name or without.
+    #[default]
+    Place,
+    /// Rules tell machines apart: this one.
+    Host,
+    /// Rules tell addresses of this machine apart: nowhere else.
+    Address,
 }
 
 /// What became of a running tool's question.

@@ -54,7 +54,7 @@ pub use definition::{
     Rights, Rule, RuleKind, ToolSpec, TreeLimits,
 };
 pub use digest::Digest;
-pub use effect::{Effect, Errand, Parcel, Relay};
+pub use effect::{Effect, Errand, Parcel, Relay, Span};
 pub use event::{
     Breach, Change, Compaction, Entry, Event, Limit, Pause, Purpose, Retry, Spawn, TurnStart,
     VERSION,

@@ -94,6 +94,7 @@ pub fn errand(session: &Session, key: Key) -> Option<Errand> {
         desk: session.desk(*agent),
         ours: call.ours,
         identity: tool.and_then(|tool| tool.identity.clone()),
+        span: crate::policy::span::span(session, holder, call),
     })
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod keep;
 mod lattice;
 mod only;
 mod pattern;
+pub(crate) mod span;
 mod subject;
 
 use alloc::format;
@@ -109,7 +110,7 @@ fn caution(session: &Session, call: &Call) -> Option<String> {
 /// polling is how an agent learns that something is ready. Delegation is never one: `wait` and
 /// `list_agents` are meant to be asked again.
 fn again(session: &Session, agent: &Agent, call: &Call) -> Option<String> {
-    let tool = session.world.tools.get(&call.name)?;
+    let tool = session.world.tools.get(&call.name).filter(|_| !is_patience(call))?;
     let harmless = (REPEATS_HARMLESS_MAX, REPEATS_HARMLESS_MAX);
     let (bound, rounds) = if tool.is_harmless() { harmless } else { (REPEATS_MAX, ROUNDS_MAX) };
     let repeat = &agent.repeat;
@@ -122,6 +123,12 @@ fn again(session: &Session, agent: &Agent, call: &Call) -> Option<String> {
     }
     let Round { calls, number } = repeat.rounds.reached(rounds, digest)?;
     Some(format!("it makes the same {calls} calls in turn, with the same results, {number} times"))
+}
+
+/// To wait for a command of the background and to look at it is what these are for.
+fn is_patience(call: &Call) -> bool {
+    let action = call.arguments.get("action").and_then(Value::as_str);
+    call.name == "process" && matches!(action, Some("list" | "log" | "wait"))
 }
 
 /// The names a call goes by.

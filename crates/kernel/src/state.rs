@@ -4,6 +4,7 @@
 mod agent;
 mod line;
 mod rounds;
+mod timings;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -64,7 +64,7 @@ impl Processes {
         &self,
         owner: &str,
         command: Command,
-        mut progress: impl FnMut(&Progress),
+        progress: impl FnMut(&Progress),
     ) -> Result<Ran, Error> {
         let process = self.start(owner, &command).await?;
         let id = process.id;
@@ -72,20 +72,7 @@ impl Processes {
             return Ok(Ran::Backgrounded { id, so_far: process.output() });
         }
         let mut cancel = Cancel { processes: self, id: Some(id) };
-        let attended = async {
-            let told = async {
-                loop {
-                    process.news.notified().await;
-                    progress(&process.progress(PROGRESS_BYTES));
-                    sleep(PROGRESS_EVERY).await;
-                }
-            };
-            tokio::select! {
-                report = process.ended() => report,
-                () = told => None,
-            }
-        };
-        match timeout(command.patience, attended).await {
+        match timeout(command.patience, attend(&process, progress)).await {
             Ok(Some(report)) => {
                 cancel.id = None;
                 self.table().rows.remove(&id);
@@ -207,10 +194,15 @@ impl Processes {
         }
     }
 
-    /// Until it ends, or so long.
-    pub async fn wait(&self, id: Id, longest: Duration) -> Result<Ran, Error> {
+    /// Until it ends, or so long. What it says meanwhile is told as in `run`.
+    pub async fn wait(
+        &self,
+        id: Id,
+        longest: Duration,
+        progress: impl FnMut(&Progress),
+    ) -> Result<Ran, Error> {
         let process = self.find(id)?;
-        match timeout(longest, process.ended()).await {
+        match timeout(longest, attend(&process, progress)).await {
             Ok(Some(report)) => Ok(Ran::Ended(report)),
             Ok(None) => Err(Error::Unknown { id }),
             Err(_) => Ok(Ran::Backgrounded { id, so_far: process.output() }),
@@ -275,6 +267,21 @@ impl Table {
         }
         self.last += 1;
         Ok(Id(self.last))
+    }
+}
+
+/// Until it ends, telling what it says.
+async fn attend(process: &Process, mut progress: impl FnMut(&Progress)) -> Option<Report> {
+    let told = async {
+        loop {
+            process.news.notified().await;
+            progress(&process.progress(PROGRESS_BYTES));
+            sleep(PROGRESS_EVERY).await;
+        }
+    };
+    tokio::select! {
+        report = process.ended() => report,
+        () = told => None,
     }
 }
 

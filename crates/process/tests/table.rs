@@ -162,10 +162,10 @@ async fn goes_on_in_the_background() {
     let rows = processes.list("a1");
     assert_eq!((rows.len(), rows[0].id, rows[0].exit), (1, id, None));
     assert_eq!(rows[0].start, Start::Background);
-    let still = processes.wait(id, Duration::from_millis(50)).await.unwrap();
+    let still = processes.wait(id, Duration::from_millis(50), |_| {}).await.unwrap();
     assert!(matches!(still, Ran::Backgrounded { .. }));
     fs::write(folder.0.join("go"), "").unwrap();
-    let Ran::Ended(report) = processes.wait(id, END).await.unwrap() else { panic!() };
+    let Ran::Ended(report) = processes.wait(id, END, |_| {}).await.unwrap() else { panic!() };
     assert_eq!((report.exit, report.output.to_string().as_str()), (Exit::Code(3), "one\ntwo\n"));
     let log = processes.log(id, 4, 100).unwrap();
     assert_eq!(
@@ -203,7 +203,7 @@ async fn is_written_to() {
     let long = vec![b'x'; 300_000];
     processes.write(id, &long).await.unwrap();
     processes.close_input(id).await.unwrap();
-    let Ran::Ended(report) = processes.wait(id, END).await.unwrap() else { panic!() };
+    let Ran::Ended(report) = processes.wait(id, END, |_| {}).await.unwrap() else { panic!() };
     assert_eq!((report.exit, report.output.bytes), (Exit::Code(0), 300_006));
     for text in ["cat", "head -c 300000", "sleep 0.1; cat; echo >&2"] {
         let input = Input::Text("y".repeat(300_000));
@@ -255,7 +255,9 @@ async fn talks_in_a_terminal() {
         says(&processes, id, "got word\n").await;
         // The key that interrupts reaches whoever is in the foreground of the terminal.
         processes.write(id, &[3]).await.unwrap();
-        let Ran::Ended(report) = processes.wait(id, END).await.unwrap() else { panic!("{hold:?}") };
+        let Ran::Ended(report) = processes.wait(id, END, |_| {}).await.unwrap() else {
+            panic!("{hold:?}")
+        };
         assert_eq!(report.exit, Exit::Code(9));
         let text = report.output.to_string();
         assert!(text.starts_with("/dev/pts/"), "{text}");
@@ -337,7 +339,7 @@ async fn times_out_in_the_background() {
     let command =
         Command { timeout: Some(Duration::from_millis(300)), ..sh("sleep 1000", &folder) };
     let id = background(&processes, "a1", command).await;
-    let Ran::Ended(report) = processes.wait(id, END).await.unwrap() else { panic!() };
+    let Ran::Ended(report) = processes.wait(id, END, |_| {}).await.unwrap() else { panic!() };
     assert_eq!(report.exit, Exit::TimedOut);
     assert!((300..1_500).contains(&report.ms), "{}", report.ms);
 }

@@ -20,6 +20,7 @@ use locum_runtime::tool::Toolbox;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::place::copies;
 use crate::{Place, own};
 
 /// Branches of one agent that are tried, if somebody has kept earlier ones.
@@ -163,7 +164,7 @@ impl Copy {
 }
 
 fn folder(data: &Path, session: &str) -> PathBuf {
-    data.join("worktrees").join(plain(session))
+    copies(data).join(plain(session))
 }
 
 fn record(data: &Path, session: &str, agent: AgentId) -> PathBuf {

@@ -20,7 +20,7 @@ use crate::files::cut;
 use crate::past::Moment;
 use crate::place::survey;
 use crate::site::{Watched, with_network};
-use crate::{Place, is_set, number, passthrough, process, text};
+use crate::{Place, is_set, links, number, passthrough, process, text};
 
 /// Longest a command may take if nothing else is said, in the foreground and the background.
 const TIMEOUT: Duration = Duration::from_mins(30);
@@ -162,7 +162,7 @@ impl Toolbox for Exec {
         let room = Arc::clone(&self.0);
         Box::pin(async move {
             match errand.tool.as_str() {
-                "process" => process::run(&room, &errand).await,
+                "process" => process::run(&room, &errand, &live).await,
                 passthrough::NAME => passthrough::run(room, errand, live).await,
                 _ => room.exec(errand, live).await,
             }
@@ -278,6 +278,9 @@ impl Room {
         let output = self.place.output();
         fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
         let mut walls = walls.clone();
+        if !matches!(self.walls, Around::Bare(_)) {
+            links::keep(&mut walls, &self.place)?;
+        }
         // The walls have a world of their own; two of them would only hide things.
         let (enclosed, held) = match &self.walls {
             Around::Bare(_) => {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::copies::{Made, discard, is_untouched, plain, read};
+use crate::place::copies;
 
 /// Records that are looked at; whoever has more is told of these first.
 const COPIES_MAX: usize = 1000;
@@ -82,7 +83,7 @@ pub fn past_bytes(data: &Path) -> u64 {
 fn records(data: &Path) -> Vec<(String, PathBuf)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found = Vec::new();
-    for session in entries(&data.join("worktrees")) {
+    for session in entries(&copies(data)) {
         let name = session.file_name().to_string_lossy().into_owned();
         let files = entries(&session.path()).map(|entry| entry.path());
         let records = files.filter(|path| path.extension().is_some_and(|it| it == "json"));

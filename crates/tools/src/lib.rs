@@ -4,8 +4,10 @@
 //!
 //! In reading order: [`Place`] (where tools work), [`Copies`] (of a repository, for agents that
 //! have their own), [`Past`] (what was there before), `files`, `site` (where commands run), `exec`,
-//! `process` and `passthrough`, `grants` (what a program may write to besides), `web`, `recall`,
-//! `servers`, `brought` (servers for one agent), and [`Shelf`] (where pictures are kept).
+//! `process` and `passthrough`, `links` (other names of what is kept from commands), `grants` (what
+//! a program may write to besides), [`spilled`] (results too long to be
+//! shown), `web`, `recall`, `servers`, `brought` (servers for one agent),
+//! and [`Shelf`] (where pictures are kept).
 
 mod brought;
 mod copies;
@@ -13,6 +15,7 @@ mod exec;
 mod files;
 mod grants;
 mod leftovers;
+mod links;
 pub mod own;
 mod passthrough;
 mod past;
@@ -22,6 +25,7 @@ mod recall;
 mod servers;
 mod shelf;
 mod site;
+pub mod spilled;
 mod web;
 
 pub use brought::{Bring, Brought};

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use locum_files::{Access, Bar, Error, Roots};
 use locum_sandbox::{Guard, Keep, StandIn, Survey, credentials, repository};
 
+use crate::spilled;
+
 /// One session's place in the world.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -24,9 +26,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where long results are kept.
+    /// Where long results of the session are kept.
     pub(crate) fn spills(&self) -> PathBuf {
-        self.data.join("spills")
+        spilled::folder(&self.data, &self.session)
     }
 
     /// Where commands write what is too long for memory.
@@ -34,10 +36,16 @@ impl Place {
         self.data.join("output")
     }
 
+    /// Where agents have copies of repositories.
+    pub(crate) fn copies(&self) -> PathBuf {
+        copies(&self.data)
+    }
+
     /// `around` is a folder of ours that the work lies in on purpose: a root is left by no path, so
     /// nothing else of it can be reached.
     pub(crate) fn roots(&self, around: Option<&Path>) -> Result<Roots, Error> {
         let mut roots = Roots::new(&self.workspace, Access::Writable)?;
+        roots = roots.known_beside(&self.copies());
         // One that cannot be opened is one less; the workspace is what matters.
         for folder in self.readable.iter().take(READABLE_MAX).filter(|it| it.is_dir()) {
             roots = roots.and(folder, Access::ReadOnly)?;
@@ -105,6 +113,10 @@ pub(crate) fn survey() -> &'static Survey {
     static SURVEY: OnceLock<Survey> = OnceLock::new();
     // Once in its way this is the program that runs, whatever is at its path by now.
     SURVEY.get_or_init(|| Survey::take(Path::new("/proc/self/exe")))
+}
+
+pub(crate) fn copies(data: &Path) -> PathBuf {
+    data.join("worktrees")
 }
 
 /// What of the environment can be written down as text.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use locum_kernel::{Errand, Output};
-use locum_process::{Error, Id, Ran, Row};
+use locum_process::{Error, Id, Progress, Ran, Row};
+use locum_runtime::live::Live;
 use serde_json::Value;
 
 use crate::exec::{Room, shown};
@@ -17,7 +18,7 @@ const ACTIONS: [&str; 4] = ["log", "write", "wait", "kill"];
 const WORDS: &str = "`action` is list, log, write, wait or kill";
 const LOG_BYTES: usize = 16 << 10;
 
-pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
+pub(crate) async fn run(room: &Room, errand: &Errand, live: &Live) -> Output {
     let arguments = &errand.arguments;
     let owner = errand.agent.to_string();
     let action = text(arguments, "action").unwrap_or_default();
@@ -35,7 +36,10 @@ pub(crate) async fn run(room: &Room, errand: &Errand) -> Output {
     let done = match action {
         "log" => log(room, id, arguments),
         "write" => write(room, id, arguments).await,
-        "wait" => wait(room, id, arguments).await,
+        "wait" => {
+            let told = |it: &Progress| live.output(errand.call, it.bytes, &it.tail);
+            wait(room, id, arguments, told).await
+        }
         "kill" => room.processes.kill(id).await.map(|report| room.ended(&report)),
         other => return Output::error(format!("process does not know {other:?}: {WORDS}")),
     };
@@ -71,9 +75,14 @@ async fn write(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> 
     Ok(Output::ok(format!("written: {} bytes", input.len())))
 }
 
-async fn wait(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {
+async fn wait(
+    room: &Room,
+    id: Id,
+    arguments: &Value,
+    told: impl FnMut(&Progress),
+) -> Result<Output, Error> {
     let longest = number(arguments, "timeout_s").map_or(WAIT, Duration::from_secs);
-    match room.processes.wait(id, longest.min(WAIT_MAX)).await? {
+    match room.processes.wait(id, longest.min(WAIT_MAX), told).await? {
         Ran::Ended(report) => Ok(room.ended(&report)),
         Ran::Backgrounded { so_far, .. } => {
             Ok(Output::ok(format!("{}\n[{id} still runs]", shown(&so_far))))

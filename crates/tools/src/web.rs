@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use locum_fetch::{Client, Refused, Request, fetch};
-use locum_kernel::{Class, Errand, Output, ToolSpec};
+use locum_fetch::{Client, Follow, Refused, Request, fetch};
+use locum_kernel::{Class, Errand, Output, Span, ToolSpec};
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
@@ -23,6 +23,15 @@ fn client(kept: &OnceLock<Client>) -> Result<&Client, Refused> {
     }
     let made = Client::new()?;
     Ok(kept.get_or_init(|| made))
+}
+
+/// Where rules would judge otherwise is told, so that it is asked for and judged.
+fn follow(span: Span) -> Follow {
+    match span {
+        Span::Place => Follow::Place,
+        Span::Host => Follow::Host,
+        Span::Address => Follow::Nowhere,
+    }
 }
 
 impl Toolbox for Web {
@@ -48,7 +57,8 @@ impl Toolbox for Web {
                 Ok(client) => client,
                 Err(refused) => return Output::error(refused.to_string()),
             };
-            match fetch(&Request::new(url), client).await {
+            let request = Request { follow: follow(errand.span), ..Request::new(url) };
+            match fetch(&request, client).await {
                 Ok(page) => {
                     let is_error = page.status >= 400;
                     Output { is_error, ..Output::ok(page.show(offset, limit)) }

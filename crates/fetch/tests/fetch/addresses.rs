@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
-use locum_fetch::{Client, Refused, Request, fetch, why_private};
+use locum_fetch::{Client, Follow, Refused, Request, fetch, why_private};
 
 use crate::server::{Names, Server, ok, to};
 
@@ -181,6 +181,38 @@ async fn redirects_are_judged_like_the_first_address() {
         assert!(!refused.to_string().contains("hunter2"), "{path}: {refused}");
     }
     assert_eq!(secret.met.load(Ordering::SeqCst), 0, "nobody connected");
+}
+
+/// A rule may forbid one path of a machine and allow another: then where a page leads is told.
+#[tokio::test]
+async fn who_may_not_follow_is_told_where_it_leads() {
+    let server = Server::start(|path| match path {
+        "/moved" => to("/page"),
+        _ => ok("text/plain", "page"),
+    })
+    .await;
+    let port = server.address.port();
+    let local = server.address.ip();
+    let get = |follow: Follow, path: &str| {
+        let names = Names::new(&[&[local], &[local]]);
+        let client = Client::builder().allow_private([server.address]).lookup(names).build();
+        let url = format!("http://page.test:{port}{path}");
+        let request = Request { follow, ..Request::new(url) };
+        async move {
+            let page = fetch(&request, &client.unwrap()).await;
+            page.map_or_else(|refused| refused.to_string(), |page| page.text)
+        }
+    };
+    let cases = [
+        (Follow::Place, "/moved", "page"),
+        (Follow::Host, "/moved", "page"),
+        (Follow::Nowhere, "/page", "page"),
+        (Follow::Nowhere, "/moved", "if you want it, fetch http://page.test:"),
+    ];
+    for (follow, path, told) in cases {
+        let found = get(follow, path).await;
+        assert!(found.contains(told), "{follow:?} {path}: {found}");
+    }
 }
 
 #[tokio::test]

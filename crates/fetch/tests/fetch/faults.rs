@@ -22,7 +22,7 @@ fn quick() -> Limits {
 }
 
 async fn get(server: &Server, path: &str, limits: Limits) -> Result<Page, Refused> {
-    let request = Request { url: server.url(path), limits };
+    let request = Request { limits, ..Request::new(server.url(path)) };
     timeout(WATCH, fetch(&request, &server.client())).await.expect("it ends")
 }
 

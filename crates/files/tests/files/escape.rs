@@ -304,7 +304,12 @@ fn what_is_said_to_those_who_try() {
         ("write", "src", "src is not a file; ls shows a folder"),
         ("write", "git-link/hooks/x", "git-link/hooks/x is protected: these tools do not write it"),
         ("read", "data-in/keys", "data-in/keys is protected: these tools do not read it"),
-        ("read", "hard-keys", "hard-keys is protected: these tools do not read it"),
+        (
+            "read",
+            "hard-keys",
+            "hard-keys has 2 names (hard links), and another one is kept from agents: these tools \
+             do not read it",
+        ),
         ("read", "a\0b", "a\\u{0}b cannot be a path: it contains a NUL"),
         ("read", "", " cannot be a path: it is empty"),
         (

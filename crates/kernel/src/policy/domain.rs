@@ -46,6 +46,14 @@ pub(super) fn meets(name: &str, address: &str) -> Fit {
     }
 }
 
+/// Whether a pattern, of this kind or of whole addresses, may speak of the place an address is at.
+pub(super) fn is_about(pattern: &str, address: &str) -> bool {
+    let host = named(pattern).or_else(|| lenient(pattern).filter(|_| pattern.contains("://")));
+    let (Some(said), Some(host)) = (host, lenient(address)) else { return true };
+    let bare = |host: &str| String::from(host.strip_prefix("www.").unwrap_or(host));
+    said.contains(['*', '?']) || bare(&said) == bare(&host)
+}
+
 fn is_below(host: &str, parent: &str) -> bool {
     host.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }

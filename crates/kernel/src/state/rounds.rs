@@ -1,12 +1,13 @@
 //! Calls that take turns: one and another, again and again, and nothing comes of it. What counts is
 //! the same call with the same result; a result that is another is progress, and the count begins
-//! anew.
+//! anew. How long something took, and when, is no progress.
 
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::mix;
 use crate::limits::{REPEATS_LIFTED, ROUND_CALLS_MAX, ROUNDS_MAX};
+use crate::state::timings;
 use crate::{Digest, Output, Scope};
 
 /// How the last calls of an agent are the same as those before them. Its size is bounded, and so
@@ -89,7 +90,7 @@ fn short(digest: &Digest) -> u64 {
 }
 
 fn number_of(output: &Output) -> u64 {
-    output.text.as_bytes().chunks(8).fold(u64::from(output.is_error), |sum, chunk| {
+    timings::without(&output.text).chunks(8).fold(u64::from(output.is_error), |sum, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         mix(sum, u64::from_le_bytes(word))

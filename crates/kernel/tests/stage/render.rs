@@ -4,7 +4,7 @@ use super::Stage;
 use super::words::word;
 use locum_kernel::{
     AgentId, AskTo, Body, Change, Effect, Event, Note, Output, Pause, Purpose, Receipt, Source,
-    Time, Verdict, Who, Why, attention, deadline, headline, owed, prompt, view,
+    Span, Time, Verdict, Who, Why, attention, deadline, headline, owed, prompt, view,
 };
 
 impl Stage {
@@ -143,7 +143,13 @@ impl Stage {
             }
             Effect::RunTool { agent, key, .. } => {
                 let errand = locum_kernel::errand(&self.session, key).expect("an owed errand");
-                format!("run {} {} for {}", errand.tool, errand.arguments, self.name(agent))
+                let within = match errand.span {
+                    Span::Place => "",
+                    Span::Host => ", nowhere but at this host",
+                    Span::Address => ", nowhere else",
+                };
+                let (tool, arguments) = (errand.tool, errand.arguments);
+                format!("run {tool} {arguments} for {}{within}", self.name(agent))
             }
             Effect::Prepare { agent, .. } => format!("prepare {}", self.name(agent)),
             Effect::Deliver { key, not_before } => {

@@ -10,12 +10,15 @@
 //! What it need not change: model calls are made again, which is what a fork is for; asks
 //! and keys keep their numbers.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use locum_journal::Journal;
 use locum_kernel::{Effect, Entry, Event, Input, Key, Output, Seq, Session, errand, owed};
 use locum_runtime::clock::{Clock as _, System};
 use locum_runtime::driver;
+use locum_tools::spilled;
 use serde_json::json;
 
 use super::replay::{last_of, no_such_event};
@@ -33,11 +36,14 @@ pub(super) fn run(flags: &Fork, data: Option<&Path>) -> Result<(), Complaint> {
     let entries = past(&flags.session, &entries, Seq(flags.at), session.seq())?;
     drop(sight);
 
-    let journal = data::open(&data::place(data)?)?;
+    let folder = data::place(data)?;
+    let journal = data::open(&folder)?;
     let name = name(flags, &journal)?;
-    if let Err(complaint) = write(&journal, &name, entries) {
+    let read = inherit(&folder, &flags.session, &name, &entries);
+    if let Err(complaint) = read.and_then(|()| write(&journal, &name, entries)) {
         // Half a fork is no fork. If it cannot be taken away either, the first reason counts.
         let _ = journal.delete(&name);
+        let _ = spilled::forget(&folder, &name);
         return Err(complaint);
     }
     let next = format!("locum run --resume {}", text::quote(&name));
@@ -49,6 +55,17 @@ pub(super) fn run(flags: &Fork, data: Option<&Path>) -> Result<(), Complaint> {
         print::line(&format!("{}\ndo: {next}", text::row(&name, 200)));
     }
     Ok(())
+}
+
+/// Long results that were shown by then can be read on.
+fn inherit(data: &Path, of: &str, name: &str, entries: &[Entry]) -> Result<(), Complaint> {
+    let mut names = BTreeSet::new();
+    for entry in entries {
+        let text = serde_json::to_string(entry).unwrap_or_default();
+        names.extend(spilled::mentioned(&text));
+    }
+    let why = |error: io::Error| Complaint::not_written(name, format!("{error}."));
+    spilled::inherit(data, of, name, &names).map_err(why)
 }
 
 /// The entries up to the one that ends at `at`.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use locum_journal::{Error as Failed, Journal as _, Records as _};
 use locum_runtime::clock::rfc3339;
+use locum_tools::spilled;
 use serde_json::json;
 
 use super::{Sight, agent_json, agents, asks, export, list, show_json};
@@ -70,8 +71,11 @@ fn remove(sight: &Sight, key: &str, as_json: bool, data: Option<&Path>) -> Resul
     if !listed.iter().any(|one| one.session == key) {
         return Err(sight.unknown(key)?);
     }
-    let journal = data::open_to_make_room(&data::place(data)?)?;
+    let folder = data::place(data)?;
+    let journal = data::open_to_make_room(&folder)?;
     journal.delete(key).map_err(failed)?;
+    // The next session of its name must not read them; that they stay is no reason to fail.
+    let _ = spilled::forget(&folder, key);
     if as_json {
         show_json(&json!({ "removed": key }));
     } else {
@@ -104,7 +108,8 @@ fn set_aside(
     if !is_listed && sight.records.load(key).is_ok() {
         return Err(sight.unknown(key)?);
     }
-    let journal = data::sqlite(&data::place(data)?)?;
+    let folder = data::place(data)?;
+    let journal = data::sqlite(&folder)?;
     // Read from end to end, and from here on the writer knows of the damage, too.
     let why = match journal.load(key) {
         Err(Failed::Damaged { why, .. }) => why,
@@ -123,6 +128,7 @@ fn set_aside(
     if name == key {
         return Err(Complaint::not_written(key, "That it is damaged could not be noted.".into()));
     }
+    let _ = spilled::rename(&folder, key, &name);
     if as_json {
         show_json(&json!({ "set_aside": key, "kept_as": name, "why": why }));
     } else {

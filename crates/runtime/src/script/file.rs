@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use super::tools::Prop;
+use super::tools::{self, Prop};
 use super::{Fault, Script, Step, Words};
 
 /// Why a script cannot be used.
@@ -31,7 +31,7 @@ struct File {
     #[serde(default)]
     defaults: Defaults,
     #[serde(default)]
-    tools: BTreeMap<String, RawTool>,
+    tools: BTreeMap<String, Spanned<RawTool>>,
     /// What an agent may do, if not everything.
     #[serde(default)]
     may: BTreeMap<String, BTreeSet<Class>>,
@@ -165,7 +165,13 @@ impl Script {
         let RawUsage { input, output, cached, cache_write, reasoning } = file.defaults.usage;
         let usage = Usage { input, output, cached, cache_write, reasoning };
         let Defaults { delay_ms, chunk, window_tokens, .. } = file.defaults;
-        let props = file.tools.into_iter().map(|(name, raw)| (name, raw.into())).collect();
+        let mut props = BTreeMap::new();
+        for (name, raw) in file.tools {
+            if let Err(message) = tools::stands_in(&name, raw.value.class) {
+                return wrong(raw.referenced.line(), message);
+            }
+            props.insert(name, raw.value.into());
+        }
         let may = file.may;
         Ok(Script { agents, props, may, delay_ms, chunk, usage, window_tokens })
     }

@@ -276,6 +276,8 @@ fn mistakes_are_named_with_their_line() {
         ("agents:\n  main:\n    - error: {status: 1, times: 0}\n", "test.yaml:3: an error that"),
         ("agents:\n  main:\n    - error: {status: 1, retry_after_s: -1}\n", "test.yaml:3: `retry"),
         ("agents:\n  main: []\n  main: []\n", "test.yaml:3: "),
+        ("tools:\n  x: {}\n  exec: {says: a}\nagents: {}\n", "test.yaml:3: exec is a tool of"),
+        ("tools: {write: {class: read}}\nagents: {}\n", "test.yaml:1: write is a tool of"),
         ("", "test.yaml:1: "),
         ("defaults: {chunk: 3}\n", "test.yaml:1: missing field `agents`"),
     ];

@@ -79,6 +79,38 @@ impl Toolbox for Props {
     }
 }
 
+/// What the program itself has, as models know it.
+const BUILT_IN: [(&str, Class); 13] = [
+    ("read", Class::Read),
+    ("ls", Class::Read),
+    ("glob", Class::Read),
+    ("grep", Class::Read),
+    ("write", Class::Write),
+    ("edit", Class::Write),
+    ("exec", Class::Exec),
+    ("process", Class::Exec),
+    ("passthrough", Class::Exec),
+    ("web_fetch", Class::Network),
+    ("memory_save", Class::Write),
+    ("memory_search", Class::Read),
+    ("memory_get", Class::Read),
+];
+
+/// A tool of the script that stands for one of the program's is judged like that one: otherwise
+/// a call that asks in earnest would run unasked in the rehearsal.
+pub(super) fn stands_in(name: &str, class: Class) -> Result<(), String> {
+    match BUILT_IN.iter().find(|(known, _)| *known == name) {
+        Some((_, real)) if *real != class => {
+            let (real, class) = (real.word(), class.word());
+            Err(format!(
+                "{name} is a tool of the program, of class {real}, and this one is of class \
+                 {class}. Say `class: {real}`, or give it another name"
+            ))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// One line, in one write: lines of two processes never mix.
 fn log(file: &PathBuf, errand: &Errand) -> std::io::Result<()> {
     let line = json!({ "tool": errand.tool, "arguments": errand.arguments });

@@ -10,7 +10,7 @@ use locum_mcp::{Launch, ServerSpec, Transport, Wrap};
 use locum_sandbox::{Hold, Network, Walls};
 
 use crate::place::survey;
-use crate::{Place, environment};
+use crate::{Place, environment, links};
 
 /// Servers run behind walls like any command, but with the network, for which most of them exist.
 /// On a machine without walls they do not run: nobody was asked.
@@ -27,6 +27,7 @@ pub(super) fn wrap(place: Place) -> Wrap {
         walls.network = Network::On;
         walls.guards = place.guards();
         walls.writable = caches(place.home.as_deref());
+        links::keep(&mut walls, &place).map_err(io::Error::other)?;
         let argv: Vec<OsString> = plain.argv.iter().map(OsString::from).collect();
         let cwd = plain.cwd.clone().unwrap_or_else(|| place.workspace.clone());
         let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);

@@ -10,12 +10,13 @@ use std::time::Duration;
 use locum_kernel::{Class, ProgramInput};
 
 use crate::Test;
-use crate::stage::{DRIVE, Stage, allow, left, program, token, until};
+use crate::stage::{DRIVE, Stage, allow, left, one, program, token, until};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_program_does_the_work", a_program_does_the_work),
     ("what_is_not_installed_is_named", what_is_not_installed_is_named),
     ("a_rule_lets_it_run_and_nothing_else_does", a_rule_lets_it_run_and_nothing_else_does),
+    ("a_handle_is_for_its_session", a_handle_is_for_its_session),
     ("it_streams_and_long_results_are_cut", it_streams_and_long_results_are_cut),
     ("it_has_walls_and_a_network", it_has_walls_and_a_network),
     ("it_ends_with_its_agent_and_with_us", it_ends_with_its_agent_and_with_us),
@@ -129,9 +130,47 @@ fn it_streams_and_long_results_are_cut() {
     assert!(said.starts_with("first\nline 1\n") && said.ends_with("line 20000\nlast"), "{said}");
     assert!(said.len() < 40_000, "{} bytes", said.len());
     let handle = finished["handle"].as_str().unwrap();
-    let kept = stage.place.data.join("spills");
+    let kept = stage.place.data.join("spills/test");
     let kept: Vec<_> = fs::read_dir(kept).unwrap().flatten().collect();
     assert!(!handle.is_empty() && !kept.is_empty(), "{handle} {kept:?}");
+}
+
+/// Who finds a handle elsewhere, in a file or a note, cannot read it with that; agents of the same
+/// session can, and a fork of it.
+fn a_handle_is_for_its_session() {
+    let mut stage = Stage::new();
+    fs::write(stage.work("long.txt"), "a line\n".repeat(9_000)).unwrap();
+    let command = "{exec: {command: cat long.txt}}";
+    let may = |config: &mut locum_kernel::Config| config.rules.push(allow("exec", None));
+    let played =
+        stage.play(&format!("agents: {{main: [{{calls: [{command}]}}, {{say: done}}]}}"), may);
+    let finished = played.of("tool.finished", "main")[0];
+    let handle = finished["handle"].as_str().unwrap().to_owned();
+    let read = |stage: &Stage| {
+        let calls = ["read: {limit: 1, path", "grep: {pattern: line, path"]
+            .map(|call| format!("{{{call}: \"{handle}\"}}}}"));
+        let played = stage.play(&one(&calls.join(", ")), may);
+        let told = played.results("main/worker");
+        told.iter().map(|told| (*told).to_owned()).collect::<Vec<_>>()
+    };
+    let told = read(&stage);
+    assert!(told[0].starts_with("a line") && told[1].contains("a line"), "{told:?}");
+    let data = stage.place.data.clone();
+    let names = locum_tools::spilled::mentioned(&format!("[read {handle}, or not]"));
+    for (session, is_read) in [("other", false), ("../spills/test", false), ("fork", true)] {
+        session.clone_into(&mut stage.place.session);
+        if is_read {
+            locum_tools::spilled::inherit(&data, "test", session, &names).unwrap();
+        }
+        let told = read(&stage);
+        let refused = told.iter().all(|it| it.contains("is not kept here"));
+        assert_eq!(refused, !is_read, "{session}: {told:?}");
+    }
+    locum_tools::spilled::forget(&data, "test").unwrap();
+    assert!(read(&stage)[0].starts_with("a line"), "a fork has its own");
+    locum_tools::spilled::rename(&data, "fork", "test").unwrap();
+    "test".clone_into(&mut stage.place.session);
+    assert!(read(&stage)[0].starts_with("a line"));
 }
 
 type Edit<'a> = &'a dyn Fn(&mut locum_kernel::Definition);

@@ -11,6 +11,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("nothing_on_the_way_there_is_kept_too", nothing_on_the_way_there_is_kept_too),
     ("file_tools_make_none_of_it_either", file_tools_make_none_of_it_either),
     ("what_the_machine_keeps_is_hidden", what_the_machine_keeps_is_hidden),
+    ("other_names_of_what_is_kept_are_kept", other_names_of_what_is_kept_are_kept),
+    ("who_waits_hears_what_is_said", who_waits_hears_what_is_said),
     ("what_process_does_not_know_is_told", what_process_does_not_know_is_told),
 ];
 
@@ -129,6 +131,66 @@ fn what_the_machine_keeps_is_hidden() {
         let played = ran(&Stage::new(), &format!("head -c 1 {path} 2>/dev/null | wc -c"));
         assert_eq!(played.results("main"), ["0\n"], "{path}");
     }
+}
+
+/// Hard links that were in the workspace before: to our own files and to keys, which nobody reads,
+/// and to what a shell runs, which nobody writes. Those of a package store are none of them.
+fn other_names_of_what_is_kept_are_kept() {
+    let mut stage = Stage::new();
+    let home = stage.root.join("home");
+    let put = |path: &std::path::Path| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "secret\n").unwrap();
+    };
+    let data = stage.place.data.clone();
+    stage.place.home = Some(home.clone());
+    stage.place.config = Some(stage.root.join("config/config.toml"));
+    let kept = [
+        (data.join("journal.db"), "a", "-"),
+        (data.join("deep/er/b"), "in/deep/b", "-"),
+        (home.join(".ssh/id"), "c.txt", "-"),
+        (home.join(".netrc"), ".git/d", "-"),
+        (stage.root.join("config/keys"), "node_modules/.e", "-"),
+        (home.join(".bashrc"), "dotfiles/bashrc", "r"),
+        (stage.root.join("store/package.js"), "node_modules/package.js", "rw"),
+        (data.join("worktrees/test/a1/lib.js"), "node_modules/lib.js", "rw"),
+    ];
+    for (path, name, _) in &kept {
+        put(path);
+        fs::create_dir_all(stage.work(name).parent().unwrap()).unwrap();
+        fs::hard_link(path, stage.work(name)).unwrap();
+    }
+    let names: Vec<&str> = kept.iter().map(|(_, name, _)| *name).collect();
+    let line = format!(
+        "mv in out 2>/dev/null && echo moved; for f in {}; do \
+         grep -qs secret $f && printf r; (echo bad >> $f) 2>/dev/null && printf w; echo; done",
+        names.join(" ")
+    );
+    let played = ran(&stage, &line);
+    let expected: Vec<&str> = kept.iter().map(|(_, _, may)| may.trim_matches('-')).collect();
+    let expected = format!("{}\n", expected.join("\n"));
+    assert_eq!(played.results("main"), [expected]);
+    for (path, name, may) in &kept {
+        let text = fs::read_to_string(path).unwrap();
+        assert_eq!(text == "secret\n", *may != "rw", "{name}: {text}");
+    }
+}
+
+/// As with a command that is waited for from its start.
+fn who_waits_hears_what_is_said() {
+    let stage = Stage::new();
+    let command = "until [ -e go ]; do sleep 0.01; done; echo first; sleep 0.4; echo last";
+    let go = "{write: {path: go, content: x}}";
+    let yaml = format!(
+        "agents: {{main: [{{calls: [{{exec: {{background: true, command: \"{command}\"}}}}, {go}, \
+         {{process: {{action: wait, id: p1}}}}]}}, {{say: done}}]}}"
+    );
+    let played = stage.play(&yaml, |config| {
+        config.rules.extend(["exec", "write", "process"].map(|tool| allow(tool, None)));
+    });
+    let told = played.results("main");
+    assert_eq!(told.last(), Some(&"first\nlast\n"), "{told:?}");
+    assert_eq!(played.printed.first().map(String::as_str), Some("first\n"), "{told:?}");
 }
 
 fn what_process_does_not_know_is_told() {
