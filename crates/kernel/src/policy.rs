@@ -277,10 +277,20 @@ fn by_mode(mode: PolicyMode, tool: &str, class: Class, heard: &Heard) -> Ruling 
         | (PolicyMode::Edits, Class::Exec | Class::Network) => false,
     };
     match &heard.opaque {
+        _ if free && class == Class::Write && is_skill(&heard.whole) => {
+            Ruling::Ask(String::from("a skill is what agents follow from then on"))
+        }
         _ if free => Ruling::Allow,
         Some(why) if class == Class::Exec => Ruling::Ask(format!("exec needs approval: {why}")),
         Some(_) | None => Ruling::Ask(format!("{} needs approval", class.word())),
     }
+}
+
+/// By its name alone, which is the same in whatever folder skills are kept, and however one gets
+/// there. Other definitions lie where tools write nothing at all.
+fn is_skill(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.trim().eq_ignore_ascii_case("SKILL.md")
 }
 
 pub(crate) fn covers(

@@ -14,7 +14,7 @@ use crate::complaint::Complaint;
 use crate::config;
 use crate::flags::{Approvals, Run};
 use crate::librarian::{Agreed, Librarian, World};
-use crate::library::Shelves;
+use crate::library::{Shelves, recipe_folders};
 use crate::model::{self, Chosen};
 use crate::notes::Notes;
 use crate::rehearsal;
@@ -41,6 +41,8 @@ pub(crate) async fn equip(
     mut place: Place,
     clock: &Arc<dyn Clock>,
 ) -> Result<Equipped, Complaint> {
+    place.recipes = recipe_folders(settings);
+    locum_tools::tidy(&place);
     let (person, began) = (person(flags), System.now());
     let Found { trust, shelves, specs, notes } = if named.is_some_and(tour::is_tour) {
         Found::default()

@@ -63,7 +63,8 @@ pub(crate) fn library(place: &Place, settings: &Config, trust: &Trust) -> Librar
     Shelves::of(place, settings, trust).scan()
 }
 
-fn recipe_folders(settings: &Config) -> Vec<PathBuf> {
+/// Folders of recipes that the person named.
+pub(crate) fn recipe_folders(settings: &Config) -> Vec<PathBuf> {
     let listed = PATHS.into_iter().filter_map(env::var_os);
     let listed: Vec<PathBuf> =
         listed.flat_map(|list| env::split_paths(&list).collect::<Vec<_>>()).collect();

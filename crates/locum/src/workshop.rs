@@ -37,6 +37,7 @@ pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option
         data: data.to_owned(),
         config: named.or_else(config::default_path),
         home: set("HOME").map(PathBuf::from),
+        recipes: Vec::new(),
         readable: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::layers::{Layer, Mount, Plan};
+use crate::spec::NOTHING_RUN;
 use crate::walls::{Network, Terminal, Walls, Writes};
 
 /// Temporary folders are memory. This much of it is a large build's worth of scratch.
@@ -126,6 +127,15 @@ pub fn never_began(argv: &[OsString], said: &str) -> bool {
     ours && hidden.filter_map(|it| it[2].to_str()).any(|path| said.contains(path))
 }
 
+/// Whether what was said before anything ran may mean that walls could not be built: bubblewrap
+/// says so in one line, and our own wall in words that are known. A command could say the same, so
+/// whoever hears it tries the walls before believing it.
+#[must_use]
+pub fn fell(said: &str) -> bool {
+    let said = said.trim_end();
+    said.starts_with(NOTHING_RUN) || (said.starts_with("bwrap: ") && !said.contains('\n'))
+}
+
 /// Who may write nowhere still reads where the work is, if that is in a folder that is fresh.
 fn shown(walls: &Walls, words: &mut Words) {
     let Ok(root) = fs::canonicalize(&walls.workspace) else { return };
@@ -183,6 +193,20 @@ fn sockets(plan: &Plan) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn walls_that_fall_say_so() {
+        let cases = [
+            ("bwrap: Creating new namespace failed: No space left on device\n", true),
+            ("locum: no sandbox, so nothing was run: EPERM\n", true),
+            ("bwrap: Can't mkdir /x\nand more\n", false),
+            ("cat: bwrap: No such file\n", false),
+            ("", false),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(fell(said), expected, "{said}");
+        }
+    }
 
     #[test]
     fn what_never_began_says_so_of_something_that_is_gone() {

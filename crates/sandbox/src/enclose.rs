@@ -59,6 +59,17 @@ pub fn enclose(
     Ok(Enclosed { argv, env: with_scratch(env, builder), hold })
 }
 
+/// Takes away stand-ins that nobody needs any more: whoever was killed has left them behind.
+pub fn tidy(walls: &Walls) {
+    let _alone = standin::alone();
+    // Without a plan there were no walls either.
+    let Ok(plan) = layers::plan(walls) else { return };
+    let is_left = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| standin::is_one(&data));
+    let left: Vec<_> = plan.wants.into_iter().filter(|want| is_left(&want.path)).collect();
+    // Whoever lets go last removes them.
+    drop(Hold::take(&left));
+}
+
 /// The best builder that can be had now, and where bubblewrap finds our program: by a name that
 /// means the same to everybody, and not `/proc/self/exe`, which to bubblewrap is bubblewrap. A
 /// program that was replaced while it runs has none, and walls of another version are not ours.

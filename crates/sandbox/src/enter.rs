@@ -29,7 +29,7 @@ use crate::filter;
 use crate::ground;
 use crate::layers::{Layer, Mount};
 use crate::mounts;
-use crate::spec::{Room, Rules, Spec, WALL};
+use crate::spec::{NOTHING_RUN, Room, Rules, Spec, WALL};
 use crate::walls::{Network, Terminal};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -54,7 +54,7 @@ pub(crate) fn enter(spec: &OsStr, program: &[OsString]) -> ExitCode {
     });
     entered.unwrap_or_else(|error| {
         // Nobody else is there to say it, and if it cannot be said the code still tells.
-        let _ = writeln!(io::stderr(), "locum: no sandbox, so nothing was run: {error}");
+        let _ = writeln!(io::stderr(), "{NOTHING_RUN} {error}");
         ExitCode::from(FAILED)
     })
 }

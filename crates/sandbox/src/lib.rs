@@ -14,6 +14,7 @@ mod walls;
 
 mod survey;
 
+mod below;
 mod environment;
 mod guards;
 mod layers;
@@ -39,8 +40,9 @@ mod mounts;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use bubblewrap::never_began;
-pub use enclose::enclose;
+pub use below::Below;
+pub use bubblewrap::{fell, never_began};
+pub use enclose::{enclose, tidy};
 pub use guards::{credentials, repository, worktree};
 pub use seatbelt::profile;
 pub use standin::Hold;

@@ -11,6 +11,9 @@ use crate::walls::{Network, Terminal};
 /// The hidden subcommand.
 pub(crate) const WALL: &str = "__wall";
 
+/// How a wall begins that could not be built.
+pub(crate) const NOTHING_RUN: &str = "locum: no sandbox, so nothing was run:";
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Spec {
     /// Say what this kernel can do.

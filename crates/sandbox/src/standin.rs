@@ -84,7 +84,12 @@ pub(crate) fn looks_so(path: &Path, stand_in: StandIn) -> bool {
 impl Hold {
     pub(crate) fn take(wants: &[Want]) -> Result<Self, NoWalls> {
         let mut hold = Self::default();
+        let leads =
+            |path: &Path| wants.iter().any(|it| it.stand_in == StandIn::Within && it.path == path);
         for want in wants {
+            // One guard may be of a folder, and another of something in it.
+            let stand_in = if leads(&want.path) { StandIn::Within } else { want.stand_in };
+            let want = &Want { stand_in, ..want.clone() };
             let failed = |source| NoWalls::Path { path: want.path.clone(), source };
             // Held already: two guards below the same absent folder.
             if hold.held.iter().any(|held| held.want.path == want.path) {
@@ -222,12 +227,13 @@ fn still_there(_: &File, _: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::{Hold, StandIn, Want};
+    use crate::enclose::tidy;
     use crate::guards::repository;
     use crate::layers;
-    use crate::walls::Walls;
+    use crate::walls::{Guard, Keep, Walls};
 
     fn place(name: &str) -> PathBuf {
         let base = std::env::temp_dir().join(format!("locum-standin-{}", std::process::id()));
@@ -274,20 +280,35 @@ mod tests {
     /// they go with that command, and nobody would hold them.
     #[test]
     fn a_plan_beside_a_running_command_wants_the_same() {
-        let workspace = place("beside");
-        fs::create_dir_all(&workspace).expect("made");
-        let mut walls = Walls::around(&workspace);
-        walls.guards = repository(&workspace);
-        let plan = || layers::plan(&walls).expect("a plan").wants;
-        let wants = plan();
-        assert!(!wants.is_empty());
-        let first = Hold::take(&wants).expect("held");
-        assert_eq!(plan(), wants);
-        let second = Hold::take(&plan()).expect("held");
-        drop(first);
-        assert!(wants.iter().all(|want| want.path.exists()));
-        drop(second);
-        assert!(wants.iter().all(|want| !want.path.exists()));
+        // One guard is of a folder, and another of something in it.
+        let home = |workspace: &Path| -> Vec<Guard> {
+            let guard = |(name, keep)| {
+                let path = workspace.join(name);
+                Guard { path, keep, absent: StandIn::Within }
+            };
+            let names = [(".c/git", Keep::Frozen), (".c/git/keys", Keep::Hidden)];
+            names.into_iter().chain([(".c/fish", Keep::Frozen)]).map(guard).collect()
+        };
+        for name in ["repository", "home"] {
+            let workspace = place(name);
+            fs::create_dir_all(&workspace).expect("made");
+            let guards = if name == "home" { home(&workspace) } else { repository(&workspace) };
+            let walls = Walls { guards, ..Walls::around(&workspace) };
+            let plan = || layers::plan(&walls).expect("a plan").wants;
+            let wants = plan();
+            assert!(!wants.is_empty());
+            let first = Hold::take(&wants).expect("held");
+            assert_eq!(plan(), wants, "{name}");
+            let mut second = Hold::take(&plan()).expect("held");
+            drop(first);
+            assert!(wants.iter().all(|want| want.path.exists()), "{name}");
+            tidy(&walls);
+            assert!(wants.iter().all(|want| want.path.exists()), "{name}: somebody needs them");
+            // As if killed: nothing is cleared, but the locks are gone with the process.
+            second.held.clear();
+            tidy(&walls);
+            assert!(wants.iter().all(|want| !want.path.exists()), "{name}");
+        }
     }
 
     #[test]

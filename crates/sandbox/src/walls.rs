@@ -129,7 +129,10 @@ pub enum NoWalls {
          write around it. Install bubblewrap, or start again: then every command asks you"
     )]
     Unguarded { path: PathBuf },
-    #[error("{path}: is a link that a command could replace. Put the real folder there")]
+    #[error(
+        "{path}: is a link that a command could replace. Put the real one there, or work in \
+         another folder"
+    )]
     Link { path: PathBuf },
     #[error("{path}: cannot be a workspace, because everything is in it. Name a folder")]
     Everything { path: PathBuf },

@@ -16,9 +16,9 @@ use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
 use locum_sandbox::{Enclosed, Fragile, Hold, NoWalls, Terminal, Walls};
 
+use crate::around::{Around, Second, forget, look_again, note, survey};
 use crate::files::cut;
 use crate::past::Moment;
-use crate::place::survey;
 use crate::site::{Watched, with_network};
 use crate::{Place, is_set, links, number, passthrough, process, text};
 
@@ -53,40 +53,6 @@ pub(crate) struct Room {
     pub(crate) moments: Mutex<BTreeMap<PathBuf, Moment>>,
 }
 
-/// What is around commands on this machine.
-#[derive(Debug)]
-enum Around {
-    Walls,
-    /// Walls that do not keep the guards of a workspace, and words for the person who is asked for
-    /// every command then.
-    Weak(String),
-    /// Nothing, and why.
-    Bare(String),
-}
-
-impl Around {
-    fn found(note: &Path) -> Around {
-        if has_walls(note) {
-            return Around::Walls;
-        }
-        match (survey().builder(), survey().caution()) {
-            (Ok(_), Some(why)) => Around::Weak(why),
-            (Err(why), _) => Around::Bare(why.to_string()),
-            (Ok(_), None) => {
-                remember(note);
-                Around::Walls
-            }
-        }
-    }
-
-    fn caution(&self) -> Option<&str> {
-        match self {
-            Around::Walls => None,
-            Around::Weak(why) | Around::Bare(why) => Some(why),
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Background {
     line: String,
@@ -115,37 +81,6 @@ impl Exec {
     pub fn caution(&self) -> Option<&str> {
         self.0.walls.caution()
     }
-}
-
-/// Where that is written: with the user's caches, because it is the same for all data folders.
-fn note(place: &Place) -> PathBuf {
-    let caches = std::env::var_os("XDG_CACHE_HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let caches = caches.or_else(|| place.home.as_ref().map(|home| home.join(".cache")));
-    caches.map_or_else(|| place.data.clone(), |caches| caches.join("locum")).join("walls")
-}
-
-/// Whether walls were found on this machine before and nothing they depend on has changed: trying
-/// them out takes longer than all the rest of a start. That there are none is never believed from
-/// a file, so nobody can take them down by writing one.
-fn has_walls(note: &Path) -> bool {
-    fs::read_to_string(note).is_ok_and(|text| text == machine())
-}
-
-fn remember(note: &Path) {
-    // Nothing depends on it but a little time.
-    let _ = note.parent().map(fs::create_dir_all);
-    let _ = fs::write(note, machine());
-}
-
-/// What walls depend on: the system, whether bubblewrap is there, who we are.
-fn machine() -> String {
-    let system = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let wraps = std::env::split_paths(&path).any(|folder| folder.join("bwrap").is_file());
-    let who = fs::metadata("/proc/self").map(|it| std::os::unix::fs::MetadataExt::uid(&it));
-    let who = who.unwrap_or_default();
-    format!("guarded {} {} {wraps} {who}\n", system.trim(), boot.trim())
 }
 
 impl Toolbox for Exec {
@@ -196,15 +131,35 @@ impl Room {
             let ran = self.processes.run(&errand.agent.to_string(), command, told).await;
             self.let_go();
             let errand = self.look_after(errand, watched).await;
-            let never_began = match &ran {
-                Ok(Ran::Ended(it)) => locum_sandbox::never_began(&words, &it.output.head),
-                Ok(Ran::Backgrounded { .. }) | Err(_) => false,
+            let again = match &ran {
+                _ if tries == TRIES => Ok(false),
+                Ok(Ran::Ended(it)) => self.again(&words, it, tries).await,
+                Ok(Ran::Backgrounded { .. }) | Err(_) => Ok(false),
             };
-            if !never_began || tries == TRIES {
-                return self.came_to(&errand, ran, hold);
+            match again {
+                Ok(true) => tries += 1,
+                Ok(false) => return self.came_to(&errand, ran, hold),
+                Err(why) => return Output::error(format!("not run: {why}")),
             }
-            tries += 1;
             next = errand;
+        }
+    }
+
+    /// Whether a command never began and may be tried again; or why there is no way to.
+    async fn again(&self, words: &[OsString], ended: &Report, tries: u32) -> Result<bool, String> {
+        if locum_sandbox::never_began(words, &ended.output.head) {
+            return Ok(true);
+        }
+        // One look is enough: a command may say such a thing by itself.
+        let told = ended.exit != Exit::Code(0) && locum_sandbox::fell(&ended.output.head);
+        if !told || tries > 0 || !matches!(self.walls, Around::Walls) {
+            return Ok(false);
+        }
+        let note = self.note.clone();
+        match tokio::task::spawn_blocking(move || look_again(&note)).await {
+            Ok(Second::Other) => Ok(true),
+            Ok(Second::Gone(why)) => Err(why),
+            Ok(Second::Same) | Err(_) => Ok(false),
         }
     }
 
@@ -289,13 +244,13 @@ impl Room {
             }
             Around::Weak(_) => {
                 walls.fragile = Fragile::Leave;
-                (locum_sandbox::enclose(&walls, survey(), &argv, &cwd), Held::Tree)
+                (locum_sandbox::enclose(&walls, &survey(), &argv, &cwd), Held::Tree)
             }
             Around::Walls => {
-                let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
+                let enclosed = locum_sandbox::enclose(&walls, &survey(), &argv, &cwd);
                 if let Err(NoWalls::Machine(_) | NoWalls::Unguarded { .. }) = &enclosed {
                     // They were there once; whoever starts next looks again, and is asked.
-                    let _ = fs::remove_file(&self.note);
+                    forget(&self.note);
                 }
                 (enclosed, Held::Tree)
             }

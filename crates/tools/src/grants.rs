@@ -12,25 +12,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::Place;
-
-/// Where a home has definitions. Each can be read behind the walls, and none be changed.
-const DEFINITIONS: [&str; 15] = [
-    ".agents/agents",
-    ".agents/recipes",
-    ".agents/skills",
-    ".ash/skills",
-    ".claude/agents",
-    ".claude/skills",
-    ".codex/skills",
-    ".config/agents/skills",
-    ".config/goose/agents",
-    ".config/goose/recipes",
-    ".config/goose/skills",
-    ".config/opencode/agent",
-    ".config/opencode/agents",
-    ".goose/agents",
-    ".goose/recipes",
-];
+use crate::made_of::{self, real};
 
 /// Opens them in the walls. `places` are where the work is, and whose copy that is.
 pub(crate) fn open(walls: &mut Walls, errand: &Errand, places: [&Place; 2]) -> Result<(), String> {
@@ -69,9 +51,9 @@ pub fn unfit(name: &str, place: &Place) -> Option<Unfit> {
     judge(name, &guards, &[place]).err()
 }
 
+/// Each can be read behind the walls, and none be changed.
 fn made_of(place: &Place) -> impl Iterator<Item = Guard> {
-    let home = place.home.iter();
-    let paths = home.flat_map(|home| DEFINITIONS.map(|name| home.join(name)));
+    let paths = made_of::at(place.home.as_deref()).into_iter();
     paths.map(|path| Guard { path, keep: Keep::Frozen, absent: StandIn::Folder })
 }
 
@@ -83,13 +65,6 @@ fn whole(name: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     };
     let is_plain = path.is_absolute() && !name.split('/').any(|part| part == "..");
     is_plain.then_some(path).ok_or_else(|| format!("`writes`: {name} is no whole path"))
-}
-
-/// Where a path leads, by way of whatever of it is there already.
-fn real(path: &Path) -> PathBuf {
-    let mut known = path.ancestors().filter_map(|above| Some((above, above.canonicalize().ok()?)));
-    let Some((above, real)) = known.next() else { return path.to_owned() };
-    path.strip_prefix(above).map_or_else(|_| path.to_owned(), |rest| real.join(rest))
 }
 
 /// Where it really is, if it may be given.

@@ -1,10 +1,14 @@
 //! What agents have left in the data folder: copies of repositories, and the past of files. Copies
 //! in which nothing was done and whose session is gone are taken away; of all others people are
-//! told, with the words that remove them.
+//! told, with the words that remove them. And what was left in a workspace by a run that was
+//! killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use locum_sandbox::Walls;
+
+use crate::Place;
 use crate::copies::{Made, discard, is_untouched, plain, read};
 use crate::place::copies;
 
@@ -71,6 +75,13 @@ pub fn sweep(data: &Path, sessions: impl FnOnce() -> Option<Vec<String>>) -> usi
         let _ = record.parent().map(fs::remove_dir);
     }
     count
+}
+
+/// Takes away what a run that was killed has left standing in for absent places. What is in
+/// repositories below the workspace, where nobody sees it, goes with the next command.
+pub fn tidy(place: &Place) {
+    let guards = place.guards();
+    locum_sandbox::tidy(&Walls { guards, ..Walls::around(&place.workspace) });
 }
 
 /// How much the past of files takes.

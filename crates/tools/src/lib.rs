@@ -3,12 +3,13 @@
 //! decided before, by the kernel.
 //!
 //! In reading order: [`Place`] (where tools work), [`Copies`] (of a repository, for agents that
-//! have their own), [`Past`] (what was there before), `files`, `site` (where commands run), `exec`,
-//! `process` and `passthrough`, `links` (other names of what is kept from commands), `grants` (what
-//! a program may write to besides), [`spilled`] (results too long to be
-//! shown), `web`, `recall`, `servers`, `brought` (servers for one agent),
-//! and [`Shelf`] (where pictures are kept).
+//! have their own), [`Past`] (what was there before), `files`, `site` (where commands run),
+//! `around` (with what walls), `exec`, `process` and `passthrough`, `links` (other names of what is
+//! kept from commands), `grants` (what a program may write to besides), `made_of` (what nobody
+//! writes), [`spilled`] (results too long to be shown), `web`, `recall`, `servers`, `brought`
+//! (servers for one agent), and [`Shelf`] (where pictures are kept).
 
+mod around;
 mod brought;
 mod copies;
 mod exec;
@@ -16,6 +17,7 @@ mod files;
 mod grants;
 mod leftovers;
 mod links;
+mod made_of;
 pub mod own;
 mod passthrough;
 mod past;
@@ -33,7 +35,7 @@ pub use copies::{Copies, Kept, kept};
 pub use exec::{Exec, KEEP};
 pub use files::Files;
 pub use grants::{Unfit, unfit};
-pub use leftovers::{Leftover, leftovers, past_bytes, sweep};
+pub use leftovers::{Leftover, leftovers, past_bytes, sweep, tidy};
 pub use past::{Act, Past, Row, State, Verdict, What, cut_commands, undo};
 pub use place::{Place, environment};
 pub use recall::Recall;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use locum_files::{Access, Bar, Error, Roots};
-use locum_sandbox::{Guard, Keep, StandIn, Survey, credentials, repository};
+use locum_sandbox::{Below, Guard, Keep, StandIn, credentials, repository};
+
+use crate::made_of::{self, PROJECT};
 
 use crate::spilled;
 
@@ -21,6 +23,8 @@ pub struct Place {
     /// The user's configuration, which says where keys are.
     pub config: Option<PathBuf>,
     pub home: Option<PathBuf>,
+    /// Folders of recipes that the person named, which are the person's own wherever they are.
+    pub recipes: Vec<PathBuf>,
     /// Folders outside the workspace that may be read: skills bring files along.
     pub readable: Vec<PathBuf>,
 }
@@ -57,8 +61,11 @@ impl Place {
         for path in self.secrets() {
             roots = roots.protect(&path, Bar::Everything);
         }
-        for name in DEFINITIONS {
+        for name in PROJECT {
             roots = roots.protect(Path::new(name), Bar::Writing);
+        }
+        for guard in made_of::of_person(self) {
+            roots = roots.protect(&guard.path, Bar::Writing);
         }
         Ok(roots)
     }
@@ -68,12 +75,12 @@ impl Place {
         let hidden = self.hidden().map(|path| Guard {
             path: path.to_owned(),
             keep: Keep::Hidden,
-            absent: StandIn::Folder,
+            absent: StandIn::Within,
         });
         // There or not: what makes agents is read again when it changes. An empty folder stands in
         // for a file as well, because git does not see one; and most of `.github` is none of our
         // business.
-        let made_of = DEFINITIONS.iter().map(|name| Guard {
+        let made_of = PROJECT.iter().map(|name| Guard {
             path: self.workspace.join(name),
             keep: Keep::Frozen,
             absent: StandIn::Within,
@@ -86,7 +93,20 @@ impl Place {
         });
         let machine = machine.into_iter().filter(|it| !self.workspace.starts_with(&it.path));
         let home = home.chain(machine);
-        hidden.chain(made_of).chain(repository(&self.workspace)).chain(home).collect()
+        let own = made_of::of_person(self);
+        let project = made_of.chain(own).chain(repository(&self.workspace));
+        hidden.chain(project).chain(home).collect()
+    }
+
+    /// The same for commands that may write: what is there below the workspace is kept as well.
+    pub(crate) fn guards_below(&self) -> Vec<Guard> {
+        static FOUND: Mutex<BTreeMap<PathBuf, Below>> = Mutex::new(BTreeMap::new());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() > WORKSPACES_MAX {
+            found.clear();
+        }
+        let below = found.entry(self.workspace.clone()).or_default();
+        below.guards(&self.workspace, &PROJECT)
     }
 
     /// Where keys and passwords are kept, unless the work is in there.
@@ -107,13 +127,8 @@ impl Place {
 
 /// Each is held open for as long as the session is.
 const READABLE_MAX: usize = 256;
-/// What walls this machine can build, tried once for all who need to know: it takes longer than a
-/// start, and is the same for every command and every server.
-pub(crate) fn survey() -> &'static Survey {
-    static SURVEY: OnceLock<Survey> = OnceLock::new();
-    // Once in its way this is the program that runs, whatever is at its path by now.
-    SURVEY.get_or_init(|| Survey::take(Path::new("/proc/self/exe")))
-}
+/// Workspaces of which it is remembered what is below them: agents with copies have their own.
+const WORKSPACES_MAX: usize = 64;
 
 pub(crate) fn copies(data: &Path) -> PathBuf {
     data.join("worktrees")
@@ -131,20 +146,6 @@ pub fn environment() -> BTreeMap<String, String> {
 /// What only the machine itself keeps.
 const MACHINE: [&str; 5] =
     ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"];
-
-/// What agents are made of. An agent that could write here would write itself.
-const DEFINITIONS: [&str; 10] = [
-    ".locum",
-    ".claude",
-    ".agents",
-    ".goose",
-    ".opencode",
-    ".codex",
-    ".gemini",
-    ".github/agents",
-    ".github/skills",
-    ".mcp.json",
-];
 
 #[cfg(test)]
 mod tests {
@@ -165,6 +166,7 @@ mod tests {
                 config: Some(config.into()),
                 home: None,
                 readable: Vec::new(),
+                recipes: Vec::new(),
             };
             let found: Vec<&Path> = place.hidden().collect();
             assert_eq!(found, [Path::new("/data"), Path::new(hidden)], "{config}");

@@ -27,6 +27,9 @@ impl Site {
         let mut walls = if writes { Walls::around(workspace) } else { Walls::read_only(workspace) };
         debug_assert!(writes || walls.writes == Writes::Nowhere);
         walls.guards = self.place.guards();
+        if writes {
+            walls.guards.extend(self.place.guards_below());
+        }
         if let Some(copy) = &self.copy {
             if writes {
                 // Commits go to the repository that it is a copy of.

@@ -14,7 +14,9 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use locum_sandbox::{Builder, Enclosed, Guard, Keep, StandIn, Survey, Walls, enclose, repository};
+use locum_sandbox::{
+    Below, Builder, Enclosed, Guard, Keep, StandIn, Survey, Walls, enclose, repository,
+};
 
 use crate::table::Attack;
 
@@ -70,6 +72,30 @@ fn end(child: &mut Child) {
 /// Guarded in a workspace that has nothing on the way there.
 const WITHIN: [&str; 3] = [".github/agents", ".github/skills", "far/off/agents"];
 
+/// Guarded in every folder below that has it.
+const MADE_OF: [&str; 3] = [".claude", ".mcp.json", ".github/agents"];
+
+/// What is below the workspace and guarded, because it is there.
+const BELOW: &[&str] = &[
+    "p1/.git/hooks",
+    "p1/.git/config",
+    "p1/.git/config.worktree",
+    "p1/.git/commondir",
+    "p1/.git/modules/libs/foo/config",
+    "p1/.git/modules/libs/foo/hooks",
+    "p1/.git/worktrees/p1-tree/commondir",
+    "p1/.git/worktrees/p1-tree/gitdir",
+    "p1/.git/worktrees/p1-tree/config.worktree",
+    "p1/.claude",
+    "p1/.mcp.json",
+    "p1/.github/agents",
+    "p1-tree/.git",
+    "src/b/c/p2/.git/hooks",
+    "src/b/c/p2/.git/config",
+    "mirror.git/config",
+    "mirror.git/hooks",
+];
+
 impl Scene {
     pub(crate) fn new(base: &Path) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -112,6 +138,7 @@ impl Scene {
         ]);
         guards.extend(self.within());
         guards.extend(self.hidden());
+        guards.extend(Below::default().guards(&ws, &MADE_OF));
         guards
     }
 
@@ -286,14 +313,17 @@ impl Scene {
         guarded.extend(WITHIN);
         guarded.extend([".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"]);
         guarded.push(".git/worktrees");
+        guarded.extend(BELOW);
         if way == Way::Reading {
             guarded = vec![""];
         }
         for name in guarded {
             look(&ws.join(name), &mut lines);
         }
-        if let Ok(data) = fs::symlink_metadata(ws.join(".git")) {
-            lines.push(format!(".git {}", data.ino()));
+        for git in [".git", "p1", "p1/.git", "src/b/c/p2/.git", "mirror.git"] {
+            if let Ok(data) = fs::symlink_metadata(ws.join(git)) {
+                lines.push(format!("{git} {}", data.ino()));
+            }
         }
         if let Ok(data) = fs::symlink_metadata(&self.base) {
             lines.push(format!("base {:o}", data.mode()));
@@ -325,7 +355,18 @@ impl Scene {
             mkdir -p .git/hooks .git/worktrees/other defs deep/er/est
             echo ../.. > .git/worktrees/other/commondir
             echo true > .git/hooks/post-checkout; echo text > defs/agent.md; echo hi > file
-            git add file; git commit -q -m first";
+            git add file; git commit -q -m first
+            printf 'p1\\np1-tree\\nsrc\\nmirror.git\\n' > .git/info/exclude
+            for to in p1 src/b/c/p2 '--bare mirror.git'; do git clone -q --template= . $to; done
+            mkdir p1/.git/hooks src/b/c/p2/.git/hooks mirror.git/hooks
+            cd p1; git config user.name t; git config user.email t@t
+            echo true > .git/hooks/post-checkout; mkdir -p .claude/agents .github/agents
+            echo text > .claude/agents/a.md; echo '{}' > .mcp.json; echo text > .github/agents/a.md
+            git config extensions.worktreeConfig true
+            git worktree add -q ../p1-tree; sed -i s,/template/,/ws/, ../p1-tree/.git
+            sed -i s,/template/,/ws/, .git/worktrees/p1-tree/gitdir
+            mkdir -p .git/modules/libs; git init -q --bare --template= .git/modules/libs/foo
+            mkdir .git/modules/libs/foo/hooks";
         let made = Command::new("sh").args(["-ec", script]).current_dir(base).output();
         let made = made.expect("a shell");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use locum_mcp::{Launch, ServerSpec, Transport, Wrap};
 use locum_sandbox::{Hold, Network, Walls};
 
-use crate::place::survey;
+use crate::around::survey;
 use crate::{Place, environment, links};
 
 /// Servers run behind walls like any command, but with the network, for which most of them exist.
@@ -22,15 +22,17 @@ pub(super) fn wrap(place: Place) -> Wrap {
         if !matches!(spec.transport, Transport::Stdio { .. }) {
             return Ok(plain);
         }
-        survey().builder().map_err(|why| io::Error::other(why.to_string()))?;
+        let survey = survey();
+        survey.builder().map_err(|why| io::Error::other(why.to_string()))?;
         let mut walls = Walls::around(&place.workspace);
         walls.network = Network::On;
         walls.guards = place.guards();
+        walls.guards.extend(place.guards_below());
         walls.writable = caches(place.home.as_deref());
         links::keep(&mut walls, &place).map_err(io::Error::other)?;
         let argv: Vec<OsString> = plain.argv.iter().map(OsString::from).collect();
         let cwd = plain.cwd.clone().unwrap_or_else(|| place.workspace.clone());
-        let enclosed = locum_sandbox::enclose(&walls, survey(), &argv, &cwd);
+        let enclosed = locum_sandbox::enclose(&walls, &survey, &argv, &cwd);
         let enclosed = enclosed.map_err(io::Error::other)?;
         let word = |word: OsString| word.into_string().map_err(|_| io::Error::other("not UTF-8"));
         let argv = enclosed.argv.into_iter().map(word).collect::<io::Result<Vec<_>>>()?;

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
     match args.split_first() {
         Some((first, rest)) if first == locum_tools::KEEP => return locum_process::keeper(rest),
         Some((first, rest)) if first == stage::DRIVE => return programs::drive(rest),
+        Some((first, rest)) if first == walls::FALL => return walls::fall(rest),
         Some(_) | None => {}
     }
     // Nobody grants these: no command may see them.

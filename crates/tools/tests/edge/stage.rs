@@ -51,6 +51,7 @@ impl Stage {
     pub(crate) fn at(root: &Path) -> Stage {
         let place = Place {
             readable: Vec::new(),
+            recipes: Vec::new(),
             session: "test".into(),
             workspace: root.join("work"),
             data: root.join("data"),
