@@ -82,7 +82,10 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Lined { agent, returning } => agent::line_up(session, *agent, *returning),
         Event::Held { agent } => agent::hold(session, *agent),
         Event::Preparing { agent } => agent::prepare(session, *agent),
-        Event::Prepared { agent, tools } => agent::prepared(session, *agent, tools),
+        Event::Prepared { agent, tools, copy } => {
+            agent::prepared(session, *agent, tools);
+            session[*agent].copy.place.clone_from(copy);
+        }
         Event::Equipped { agent, tools } => agent::equip(session, *agent, tools),
         Event::Proved { agent } => agent::judge(session, *agent, None),
         Event::Disproved { agent, why, for_good } => {
@@ -106,6 +109,7 @@ pub fn apply(session: &mut Session, at: Time, event: &Event) {
         Event::Granted { grant } => {
             session.grants.insert(grant.id, grant.clone());
         }
+        Event::Revoked { grant, .. } => drop(session.grants.remove(grant)),
         Event::Started { agent, call, idempotent } => {
             call::start(session, *agent, *call, *idempotent);
         }
@@ -246,6 +250,9 @@ fn hear(session: &mut Session, id: AgentId, note: &Note) {
     let heard = note.input.and_then(|input| take(session, input));
     expect_answer(session, id, note, heard);
     let person = note.is_from_person();
+    if person {
+        agent::begin_exchange(session, id);
+    }
     let agent = &mut session[id];
     agent.inbox.push_back((seq, note.clone()));
     if person {

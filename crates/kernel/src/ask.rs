@@ -90,7 +90,8 @@ pub enum Scope {
     Once,
     /// The asking agent and everyone below it, until it ends.
     Agent,
-    /// The asking agent's siblings too, until their parent ends.
+    /// The asking agent's siblings too, also those to come, until their parent begins another
+    /// exchange or ends.
     Fanout,
     /// The whole session; the edge also writes it down as a rule of the project.
     Project,
@@ -146,7 +147,7 @@ pub struct Grant {
     pub root: AgentId,
     pub tool: String,
     pub covers: Covers,
-    /// Only those below the root, and only for as long as there are any.
+    /// Only those below the root, and only in its exchange: the next fan-out is another one.
     #[serde(default)]
     pub fanout: bool,
     pub expires: Option<Time>,

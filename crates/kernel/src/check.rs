@@ -98,7 +98,11 @@ impl Session {
                 return Err(format!("{} is open but nothing waits for it", ask.id));
             }
         }
-        Ok(())
+        let lives = |id| self.agent(id).is_some_and(|agent| !agent.has_ended());
+        match self.grants.values().find(|grant| !lives(grant.root)) {
+            Some(grant) => Err(format!("the grant {} outlives {}", grant.id, grant.root)),
+            None => Ok(()),
+        }
     }
 
     fn check_agent(&self, agent: &Agent) -> Result<(), String> {

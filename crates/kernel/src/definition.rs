@@ -288,6 +288,9 @@ pub struct AgentLimits {
     /// Those below it that may be active off the floor at one time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
+    /// Model calls over a whole conversation, whatever people say in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub talk_turns_max: Option<u32>,
 }
 
 /// Bounds of the tree, counted from the root input.

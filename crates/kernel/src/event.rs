@@ -8,9 +8,10 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AgentLimits, AskId, AskKind, AskTo, Audience, CallId, Definition, Digest, Failure,
-    Grant, InputId, Key, Message, Mode, ModelSpec, Note, Offer, Output, PolicyMode, Receipt, Reply,
-    Rights, Rule, Seq, Spend, Time, ToolSpec, TreeLimits, Usage, Verdict, WaitFor, Who,
+    AgentId, AgentLimits, AskId, AskKind, AskTo, Audience, CallId, Copied, Definition, Digest,
+    Failure, Grant, InputId, Key, Message, Mode, ModelSpec, Note, Offer, Output, PolicyMode,
+    Receipt, Reply, Rights, Rule, Seq, Spend, Time, ToolSpec, TreeLimits, Usage, Verdict, WaitFor,
+    Who,
 };
 
 /// The version of the journal's words. An entry of a newer version is not folded.
@@ -53,8 +54,11 @@ pub enum Event {
     /// A ready agent waits until running calls give back what is set aside for them.
     Held { agent: AgentId },
     Preparing { agent: AgentId },
-    /// `tools` are those that were brought for it.
-    Prepared { agent: AgentId, #[serde(default)] tools: Vec<String> },
+    /// `tools` are those that were brought for it, `copy` is that of the repository.
+    Prepared {
+        agent: AgentId, #[serde(default)] tools: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] copy: Option<Copied>,
+    },
     /// A server that was brought for it, or for somebody above it, has these now too.
     Equipped { agent: AgentId, tools: Vec<String> },
 
@@ -80,6 +84,7 @@ pub enum Event {
     /// An ask is closed; `input` is the message that answered it, if one did.
     Settled { ask: AskId, verdict: Verdict, by: Who, input: Option<InputId> },
     Granted { grant: Grant },
+    Revoked { grant: Key, by: Who },
 
     /// A tool run is owed. `idempotent` as it was declared then.
     Started { agent: AgentId, call: CallId, idempotent: bool },
@@ -152,6 +157,7 @@ impl Event {
             | Event::Dropped { .. }
             | Event::Settled { .. }
             | Event::Granted { .. }
+            | Event::Revoked { .. }
             | Event::Delivered { .. }
             | Event::Relayed { .. } => None,
         }

@@ -8,8 +8,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AskId, Config, Definition, Digest, InputId, Key, Message, Offer, Output, Reply,
-    Rights, ToolSpec, Verdict, Who, Wonder,
+    AgentId, AskId, Config, Copied, Definition, Digest, InputId, Key, Message, Offer, Output,
+    Reply, Rights, Rule, ToolSpec, Verdict, Who, Wonder,
 };
 
 #[rustfmt::skip] // One variant, one line: this is the page one reads.
@@ -68,6 +68,9 @@ pub struct Ready {
     pub tools: Vec<ToolSpec>,
     /// What the agent should know of it before it begins.
     pub told: Option<String>,
+    /// Its own copy of the repository, if it got one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Copied>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +92,8 @@ pub enum Command {
     Narrow { agent: AgentId, to: Rights },
     /// Replaces a resting agent's history by a summary now.
     Compact { agent: AgentId },
+    /// What was allowed with this rule is asked again from now on.
+    Revoke { rule: Rule },
 }
 
 /// What a name that a person said means at the edge.

@@ -70,7 +70,7 @@ pub use name::{Known, addressed, distance, meant};
 pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
-pub use receipt::{Deed, Outcome, Receipt, Tally, Why};
+pub use receipt::{Copied, Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};
 pub use step::{NOBODY_TO_ASK, Wanted, spawn_limit, step, wanted};
 pub use upcast::Unreadable;
@@ -83,8 +83,8 @@ pub(crate) use message::short;
 pub(crate) use owed::starts_at;
 pub(crate) use policy::{Ruling, declared, has, judge, ruling};
 pub(crate) use state::{
-    Account, Call, CallState, Delivery, End, Link, Owed, Phase, Repeat, Thought, Timer, Trial,
-    Turn, Waiting,
+    Account, Call, CallState, Delivery, End, Link, Owed, OwnCopy, Phase, Repeat, Thought, Timer,
+    Trial, Turn, Waiting,
 };
 pub(crate) use step::PROGRAM;
 pub(crate) use tool::{Make, Tool};

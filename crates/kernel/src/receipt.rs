@@ -59,6 +59,13 @@ pub enum Why {
     ParentEnded,
 }
 
+/// An agent's own copy of the repository, where whoever takes its work finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copied {
+    pub path: String,
+    pub branch: String,
+}
+
 /// Counts that grow while an agent lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -110,4 +117,7 @@ pub struct Receipt {
     #[serde(default)]
     pub unread: u32,
     pub active_ms: u64,
+    /// Its own copy, if anything ran there that could have changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Copied>,
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub(crate) use rounds::{Round, Rounds};
 
 use crate::{
-    AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Definition, Digest,
+    AgentId, AgentLimits, Ask, AskId, Audience, Breach, CallId, Closed, Copied, Definition, Digest,
     Failure, Grant, InputId, Key, Kind, Kit, Lines, Made, Message, Mode, ModelSpec, Note, Offer,
     Ours, Output, Pause, PolicyMode, Purpose, Receipt, Relay, Rights, Rule, Seq, Sub, Subjects,
     Tally, Time, ToolSpec, TreeLimits,
@@ -234,6 +234,9 @@ pub struct Agent {
     pub(crate) limits: AgentLimits,
     /// Model calls since the allowance was last renewed.
     pub(crate) turns_used: u32,
+    /// All it had made when its conversation was last extended.
+    #[serde(default)]
+    pub(crate) turns_base: u32,
     pub(crate) account: Account,
     /// The limit that makes the turn under way its last.
     pub(crate) last_turn: Option<Breach>,
@@ -247,6 +250,8 @@ pub struct Agent {
     /// Tools that were brought for it or for somebody above it.
     #[serde(default)]
     pub(crate) brought: Arc<BTreeSet<String>>,
+    #[serde(default)]
+    pub(crate) copy: OwnCopy,
     pub(crate) tally: Tally,
     #[serde(default)]
     pub(crate) repeat: Repeat,
@@ -264,6 +269,14 @@ pub struct Agent {
     /// Why its last exchange failed, until somebody speaks to it again.
     pub(crate) fault: Option<Pause>,
     pub(crate) end: Option<Box<End>>,
+}
+
+/// An agent's own copy of the repository, if it has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OwnCopy {
+    pub(crate) place: Option<Copied>,
+    /// Something ran there that could change it.
+    pub(crate) used: bool,
 }
 
 /// How an agent's work stood up to the checks of its definition.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use locum_kernel::Definition;
 use locum_mcp::ServerSpec;
 use locum_runtime::clock::{Clock, System};
-use locum_runtime::script::Script;
 use locum_runtime::tool::{Toolbox, Tools};
 use locum_tools::Place;
 
@@ -66,7 +65,7 @@ pub(crate) async fn equip(
         place: place.clone(),
         tools: Arc::clone(&tools) as Arc<dyn Toolbox>,
         settings: Arc::clone(settings),
-        played: chosen.script.iter().flat_map(Script::names).map(str::to_owned).collect(),
+        script: chosen.script.clone(),
         models: chosen.models.clone(),
         turns_usual: turns_usual(&flags.bounds, settings.limits),
         agreed,

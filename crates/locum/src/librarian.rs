@@ -13,11 +13,12 @@ use locum_definitions::{
     load_from, to_kernel,
 };
 use locum_kernel::{
-    Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Sub, Time, ToolSpec,
-    Wanted, distance,
+    Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Rights, Sub, Time,
+    ToolSpec, Wanted, distance,
 };
 use locum_runtime::form;
 use locum_runtime::library::Library;
+use locum_runtime::script::Script;
 use locum_runtime::subjects;
 use locum_runtime::tool::Toolbox;
 use locum_tools::Place;
@@ -43,8 +44,8 @@ pub(crate) struct World {
     pub(crate) place: Place,
     pub(crate) tools: Arc<dyn Toolbox>,
     pub(crate) settings: Arc<Config>,
-    /// Names that a script plays: what comes with the program does not stand in for them.
-    pub(crate) played: BTreeSet<String>,
+    /// It gives words to whoever has a name, never rights: those are the definition's.
+    pub(crate) script: Option<Script>,
     /// Models by name; with a script everybody is played by it.
     pub(crate) models: Option<Arc<Models>>,
     /// Model calls of a definition that says nothing.
@@ -121,7 +122,6 @@ impl Library for Librarian {
     fn summon(&self, name: &str) -> Named {
         let files = self.files_with(name);
         match files.named(name) {
-            Ok(found) if self.is_played(found) => Named::Nothing,
             Ok(found) => match self.summoned(&files, found) {
                 Ok(made) => Named::Made(Box::new(made)),
                 Err(why) => Named::Not(why),
@@ -149,9 +149,6 @@ impl Library for Librarian {
             Err(_) if self.is_known(&wanted.name) => return None,
             Err(not_found) => return Some(Err(not_found.to_string())),
         };
-        if self.is_played(found) {
-            return None;
-        }
         Some(self.made(&files, found, wanted, values))
     }
 }
@@ -194,12 +191,12 @@ impl Librarian {
             StartedBy::People | StartedBy::Nobody => false,
         };
         let is_there = found.shadowed_by.is_none() && is_on(found, &self.world.settings);
-        is_there && by_models && !self.is_played(found)
+        is_there && by_models
     }
 
-    /// It comes with the program, and the script has its own.
-    fn is_played(&self, found: &Found) -> bool {
-        found.origin.scope == Scope::Builtin && self.world.played.contains(&found.name)
+    /// Somebody has written it, or it comes with the program.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.files().named(name).is_ok()
     }
 
     /// What was found last, or what is there now if that does not have the name: a person who has
@@ -216,7 +213,8 @@ impl Librarian {
     /// The script plays it, or the kernel has it itself.
     fn is_known(&self, name: &str) -> bool {
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-        let is_played = |name: &str| self.world.played.contains(name);
+        let script = self.world.script.as_ref();
+        let is_played = |name: &str| script.is_some_and(|it| it.names().any(|own| own == name));
         is_played(name) || is_played(stem) || matches!(name, "reader" | "main")
     }
 
@@ -313,6 +311,11 @@ impl Librarian {
         self.tell(built.problems.iter());
         let mut judged = to_kernel(definition, &specs);
         judged.limits.turns_max = judged.limits.turns_max.or(self.world.turns_usual);
+        if let Some(classes) = self.world.script.as_ref().and_then(|it| it.may(&judged.name)) {
+            let narrow = Rights { classes: classes.clone(), tools: None };
+            judged.uses = judged.uses.meet(&narrow);
+            judged.ceiling = judged.ceiling.meet(&narrow);
+        }
         judged.model = judged.model.and_then(|name| self.model(&definition.name, &name));
         if let Some(proof) = &mut judged.proof {
             let exec = specs.iter().find(|spec| spec.name == "exec");

@@ -33,7 +33,6 @@ pub(crate) fn of(
     let definition = match (&flags.recipe, &flags.agent) {
         (Some(recipe), _) => recipe_of(recipe, librarian, &files)?,
         (None, Some(name)) => match files.named(name) {
-            Ok(found) if found.origin.is_builtin() && is_played(name) => return Ok(None),
             Ok(found) => {
                 let taken = librarian.taken(files.load(found));
                 taken.map_err(|problems| Complaint::definition(name, &problems))?

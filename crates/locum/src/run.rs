@@ -134,6 +134,7 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
         specs,
         schema,
         script: script.as_ref(),
+        is_defined: &|name| librarian.has(name),
         tools: tools.as_ref(),
     };
     let config = setup.config();

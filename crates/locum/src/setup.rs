@@ -46,6 +46,8 @@ pub(crate) struct Setup<'a> {
     /// What the root's final words must be.
     pub(crate) schema: Option<Arc<Value>>,
     pub(crate) script: Option<&'a Script>,
+    /// Whether a name is that of a definition, whose rights a script does not change.
+    pub(crate) is_defined: &'a dyn Fn(&str) -> bool,
     pub(crate) tools: &'a dyn Toolbox,
 }
 
@@ -54,7 +56,8 @@ impl Setup<'_> {
         let main = self.main();
         let named = self.script.into_iter().flat_map(|script| {
             let named = script.names().filter(|name| *name != main.name && *name != MAIN);
-            named.map(|name| self.below(narrowed(script, name)))
+            let own = named.filter(|name| !(self.is_defined)(name));
+            own.map(|name| self.below(narrowed(script, name)))
         });
         let definitions = named.collect();
         Config {

@@ -99,4 +99,9 @@ fn an_allow_is_for_what_was_seen() {
     let told = running.end();
     assert_eq!(told.exit, Some(3), "{}", told.stderr);
     assert_eq!(effects(&folder), ["b", "b"]);
+    // What is told to start is what runs; what is denied never starts, but has its end.
+    let paths = of_type(&told.lines, "tool.started").into_iter().map(|it| &it["input"]["path"]);
+    assert_eq!(paths.collect::<Vec<_>>(), ["b", "b"]);
+    let ends = of_type(&told.lines, "tool.finished").into_iter().map(|it| it["ok"] == true);
+    assert_eq!(ends.collect::<Vec<_>>(), [true, false, true, false]);
 }

@@ -132,10 +132,60 @@ fn a_grant_outlives_a_death_before_it_was_kept() {
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(rules(&folder, &[]).len(), 1);
     // Forgotten, it is not brought back by the session it came from.
-    folder.text(&["rules", "forget", "5"]);
+    let told = folder.text(&["rules", "forget", "5"]);
+    assert!(told.ends_with("\nit asks again\n"), "{told}");
     folder.output(&["run", "once more", "-s", "it"]);
     assert_eq!(rules(&folder, &[]), []);
     assert_eq!(rules(&folder, &["-s", "it"]), []);
+}
+
+/// Both in the run that was granted it, parked or under way, and in one that began with the rule.
+#[test]
+fn what_is_forgotten_is_asked_again_in_sessions_that_go_on() {
+    let exec = json!({ "calls": [{ "exec": { "command": "make" } }] });
+    let wait = json!({ "calls": [{ "ask_user": { "question": "and now?" } }] });
+    let long = json!({
+        "tools": { "exec": { "class": "exec", "says": "ran", "log": "effects.log" } },
+        "agents": { "main": [exec, exec, wait, exec, { "say": "done" }] },
+    });
+    let is_about = |kind: &'static str| {
+        move |line: &Value| line["type"] == "ask.opened" && line["kind"] == kind
+    };
+    for case in ["granted", "parked", "ruled"] {
+        let folder = Folder::new(&format!("kept-revoked-{case}"));
+        let model = folder.script("long.yaml", &long.to_string());
+        if case == "ruled" {
+            let run = ["run", "go", "-m", &script(&folder, "make"), "--approvals", "stdio"];
+            assert_eq!(converse(&folder, &run, allow_all("project")).exit, Some(0));
+        }
+        let approvals = if case == "parked" { "park" } else { "stdio" };
+        let mut running = Running::start(
+            &folder,
+            &["run", "go", "-m", &model, "-s", "it", "--approvals", approvals],
+        );
+        let stop = |running: Running| {
+            if case != "parked" {
+                return Some(running);
+            }
+            assert_eq!(running.end().exit, Some(10));
+            None
+        };
+        let resume = || Running::start(&folder, &["run", "--resume", "it", "--approvals", "park"]);
+        if case != "ruled" {
+            let asked = running.until(is_about("approval"));
+            let stopped = stop(running);
+            folder.text(&["approve", asked["id"].as_str().unwrap(), "--scope", "project"]);
+            running = stopped.unwrap_or_else(resume);
+        }
+        // The second of the same was not asked.
+        let question = running.until(is_about("question"));
+        let stopped = stop(running);
+        let told = folder.text(&["rules", "forget", "5"]);
+        assert!(told.contains("\nit asks again\n"), "{case}: {told}");
+        folder.text(&["answer", question["id"].as_str().unwrap(), "go on"]);
+        stopped.unwrap_or_else(resume).until(is_about("approval"));
+        assert_eq!(rules(&folder, &[]), [], "{case}");
+    }
 }
 
 #[test]

@@ -307,6 +307,47 @@ const CASES: &[Case] = &[
         leaves: &[],
     },
     Case {
+        name: "a-script-gives-words-and-no-rights",
+        files: &[],
+        script: "agents:
+  main: [{calls: [{use_agent: {agent: explorer, message: look}}]}, {say: 'got {{last}}'}]
+  explorer:
+    - calls: [{write: {path: a, content: b}}]
+    - calls: [{complete: {result: 'mine: {{last}}'}}]
+",
+        arguments: &["go", "--mode", "auto"],
+        exit: 3,
+        says: &["got mine: write is beyond what explorer (a1) may do"],
+        leaves: &[],
+    },
+    Case {
+        name: "a-script-gives-no-rights-at-the-root",
+        files: &[],
+        script: "agents:
+  '*': [{calls: [{write: {path: a, content: b}}]}, {say: 'got {{last}}'}]
+",
+        arguments: &["go", "--agent", "explorer", "--mode", "auto"],
+        exit: 3,
+        says: &["got write is beyond what explorer (a0) may do"],
+        leaves: &[],
+    },
+    Case {
+        name: "a-script-takes-rights-away",
+        files: &[],
+        script: "may: {worker: [read]}
+agents:
+  main:
+    - calls: [{call_recipe: {recipe: worker}}, {call_recipe: {recipe: anybody}}]
+    - say: 'got {{last}}'
+  worker: [{calls: [{write: {path: a, content: b}}]}, {say: '{{last}}'}]
+  anybody: [{calls: [{write: {path: c, content: d}}]}, {say: '{{last}}'}]
+",
+        arguments: &["go", "--mode", "auto"],
+        exit: 3,
+        says: &["write is beyond what worker (a1) may do", "got c created"],
+        leaves: &[("c", "d")],
+    },
+    Case {
         name: "an-agent-that-only-reads",
         files: &[(
             ".claude/agents/looker.md",

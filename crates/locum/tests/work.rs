@@ -244,6 +244,39 @@ agents:
     assert!(all.is_sorted(), "{all:?}");
 }
 
+/// An agent that was told of a process never meets another of that name, and hears what became of
+/// it, also after a death that nobody could tell of.
+#[test]
+fn numbers_of_processes_go_on_after_a_death() {
+    let folder = Folder::new("numbers");
+    let script = r#"
+agents:
+  main:
+    - calls: [{exec: {command: "sleep 100", background: true}}]
+    - {hang_ms: 2000, say: one}
+    - calls:
+        - process: {action: list}
+        - process: {action: log, id: p1}
+        - process: {action: log, id: p9}
+        - exec: {command: "sleep 100", background: true}
+    - {say: done}
+"#;
+    let model = folder.script("script.yaml", script);
+    let run = ["run", "go", "-m", &model, "-s", "it", "--mode", "auto"];
+    let mut running = Running::start(&folder, &run);
+    running.until_type("tool.finished");
+    running.kill();
+    folder.output(&["run", "--resume", "it", "--mode", "auto"]);
+    let output = folder.output(&["run", "again", "-s", "it", "--mode", "auto", "--json"]);
+    let told = support::lines(&output);
+    let said = results(&told, "main");
+    let gone = "ended when locum was stopped";
+    assert!(said[0].contains("none; those up to p1") && said[0].contains(gone), "{said:?}");
+    assert!(said[1].starts_with("p1 is gone") && said[1].contains(gone), "{said:?}");
+    assert!(said[2].contains("there is no process p9 of yours"), "{said:?}");
+    assert!(said[3].contains("in the background as p2"), "{said:?}");
+}
+
 /// Everything a command started is gone when its run is, however that ended.
 #[test]
 fn nothing_a_run_started_outlives_it() {

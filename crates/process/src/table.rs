@@ -58,6 +58,14 @@ impl Processes {
         Processes { keeper, table: Mutex::new(table) }
     }
 
+    /// Numbers go on after this one: whoever was told of a process before must not take another for
+    /// it.
+    #[must_use]
+    pub fn after(self, last: u32) -> Processes {
+        self.table().last = last;
+        self
+    }
+
     /// Runs a command until it ends, or until patience ends and it goes on in the background. To
     /// cancel it, drop this: all that it started is killed.
     pub async fn run(
@@ -265,7 +273,7 @@ impl Table {
         for id in ended.iter().take(ended.len().saturating_sub(ENDED_MAX)) {
             self.rows.remove(id);
         }
-        self.last += 1;
+        self.last = self.last.saturating_add(1);
         Ok(Id(self.last))
     }
 }

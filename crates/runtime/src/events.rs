@@ -15,8 +15,8 @@ mod result;
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AgentId, AskId, Change, Entry, Event, InputId, Message, Note, PolicyMode, Seq, Session, Source,
-    Time, TreeLimits, Verdict, Who, deadline, owed,
+    AgentId, Allow, AskId, Change, Entry, Event, InputId, Message, Note, PolicyMode, Seq, Session,
+    Source, Time, TreeLimits, Verdict, Who, deadline, owed,
 };
 
 use serde::{Deserialize, Serialize};
@@ -218,6 +218,9 @@ impl Teller {
                 if let Some(input) = input {
                     self.taken(telling, agent, *input, Body::InputStarted);
                 }
+                if let Verdict::Allow(Allow { arguments: Some(changed), .. }) = verdict {
+                    self.changed(agent, changed);
+                }
                 self.settled(telling, agent, *ask, verdict, by);
             }
             Event::Started { agent, call, .. } => self.started(telling, *agent, *call, Some(seq)),
@@ -245,6 +248,7 @@ impl Teller {
             | Event::Proved { .. }
             | Event::Disproved { .. }
             | Event::Granted { .. }
+            | Event::Revoked { .. }
             | Event::Delivered { .. }
             | Event::Relayed { .. }
             | Event::Continued { .. }
@@ -391,6 +395,7 @@ fn word(event: &Event) -> &'static str {
         Event::Asked { .. } => "asked",
         Event::Settled { .. } => "answered",
         Event::Granted { .. } => "granted",
+        Event::Revoked { .. } => "revoked",
         Event::Started { .. } => "tool started",
         Event::Awaited { .. } => "waits",
         Event::Returned { .. } => "returned",

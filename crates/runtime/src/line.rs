@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use locum_kernel::{
-    AskTo, Class, Denial, Failed, Mode, Need, Outcome, PolicyMode, Scope, State, TreeLimits, Usage,
+    AskTo, Class, Copied, Denial, Failed, Mode, Need, Outcome, PolicyMode, Scope, State,
+    TreeLimits, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -232,6 +233,9 @@ pub struct ReceiptLine {
     pub cost_usd: Option<f64>,
     pub turns: u32,
     pub ms: u64,
+    /// Where its work is, if it had a copy of the repository and could change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Copied>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -92,6 +92,7 @@ impl Toolbox for Tools {
                 let ready = task.await?;
                 all.tools.extend(ready.tools);
                 told.extend(ready.told);
+                all.copy = all.copy.or(ready.copy);
             }
             all.told = (!told.is_empty()).then(|| told.join("\n"));
             Ok(all)

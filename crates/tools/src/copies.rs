@@ -2,7 +2,10 @@
 //! that what is kept of the work can be found and merged like any other.
 //!
 //! A copy is made before the agent's first turn and is of the last commit. When the agent ends and
-//! has changed nothing, the copy goes; else it stays where it is and people are told.
+//! has left nothing that git would not bring back, the copy goes; else it stays where it is, and
+//! people and whoever called the agent are told.
+
+mod left;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,7 +16,7 @@ use std::process::{self, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use locum_kernel::{AgentId, Errand, Kit, Output, Ready, ToolSpec};
+use locum_kernel::{AgentId, Copied, Errand, Kit, Output, Ready, ToolSpec};
 use locum_runtime::live::Live;
 use locum_runtime::provider::Task;
 use locum_runtime::tool::Toolbox;
@@ -22,6 +25,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::place::copies;
 use crate::{Place, own};
+pub(crate) use left::{Left, left};
 
 /// Branches of one agent that are tried, if somebody has kept earlier ones.
 const BRANCHES_MAX: u32 = 100;
@@ -108,12 +112,14 @@ impl Toolbox for Copies {
             let work = move || make(&place, agent, &*tell);
             let made = tokio::task::spawn_blocking(work).await;
             let made = made.unwrap_or_else(|error| Err(format!("the copy failed: {error}")))?;
+            let Made { top, branch, .. } = &made;
             let told = format!(
                 "You work in a copy of the repository of your own, as of the last commit, on the \
-                 branch {}. Paths are those of the copy.",
-                made.branch
+                 branch {branch}. Paths are those of the copy.{}",
+                without(&left::absent_submodules(top))
             );
-            Ok(Ready { told: Some(told), ..Ready::default() })
+            let copy = Copied { path: top.display().to_string(), branch: branch.clone() };
+            Ok(Ready { told: Some(told), copy: Some(copy), ..Ready::default() })
         })
     }
 
@@ -155,12 +161,25 @@ impl Copy {
 
     /// Where the work is, if there is any.
     pub(crate) fn told(&self) -> Option<String> {
-        if matches!(is_untouched(&self.made), Ok(true)) {
+        if matches!(left(&self.made), Ok(Left::Nothing)) {
             return None;
         }
         let (top, branch) = (self.made.top.display(), &self.made.branch);
         Some(format!("[its work is in {top} on the branch {branch}]"))
     }
+}
+
+/// Submodules that an agent is told of by name.
+const NAMED_MAX: usize = 5;
+
+fn without(submodules: &[PathBuf]) -> String {
+    if submodules.is_empty() {
+        return String::new();
+    }
+    let named = submodules.iter().take(NAMED_MAX).map(|path| path.display().to_string());
+    let named: Vec<String> = named.collect();
+    let more = if submodules.len() > NAMED_MAX { " and others" } else { "" };
+    format!(" Submodules are not checked out in it: {}{more}.", named.join(", "))
 }
 
 fn folder(data: &Path, session: &str) -> PathBuf {
@@ -279,13 +298,18 @@ fn write(record: &Path, made: &Made) -> io::Result<()> {
 
 /// Takes a copy away in which nothing was done, and tells of any other.
 fn leave(agent: AgentId, made: &Made, record: &Path, tell: &dyn Fn(&str)) {
-    match is_untouched(made) {
-        Ok(true) => {
+    let (top, branch) = (made.top.display(), &made.branch);
+    match left(made) {
+        Ok(Left::Nothing) => {
             discard(made, record);
         }
-        Ok(false) | Err(_) if !made.top.exists() => {}
-        Ok(false) | Err(_) => {
-            let (top, branch) = (made.top.display(), &made.branch);
+        Ok(Left::Work | Left::Beside) | Err(_) if !made.top.exists() => {}
+        Ok(Left::Beside) => tell(&format!(
+            "note: {agent} changed nothing that git keeps, but left files in {top} that git \
+             ignores or that lie in a submodule. Take what you want, then \
+             `git worktree remove --force {top} && git branch -D {branch}`"
+        )),
+        Ok(Left::Work) | Err(_) => {
             tell(&format!(
                 "note: the work of {agent} is kept in {top} on the branch {branch}. Commit there \
                  what is not committed, then `git merge {branch}`; or throw it away with \
@@ -307,29 +331,13 @@ pub(crate) fn discard(made: &Made, record: &Path) -> bool {
     removed
 }
 
-pub(crate) fn is_untouched(made: &Made) -> Result<bool, String> {
-    let status = git(&made.top, &["status", "--porcelain"])??;
-    let head = git(&made.top, &["rev-parse", "HEAD"])??;
-    let branch = git(&made.top, &["rev-parse", &format!("refs/heads/{}", made.branch)])??;
-    Ok(status.is_empty() && head == made.base && branch == made.base)
-}
-
 /// What git says, or its complaint; Err: there is no git. Nothing that the repository could bring
 /// along is run: no hooks, no watchers.
 pub(crate) fn git<W: AsRef<OsStr>>(
     folder: &Path,
     words: &[W],
 ) -> Result<Result<String, String>, String> {
-    let mut command = process::Command::new("git");
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("GIT_") {
-            command.env_remove(name);
-        }
-    }
-    command.arg("-C").arg(folder);
-    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
-    command.args(words).stdin(Stdio::null()).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
-    let output = command.output().map_err(|error| {
+    let output = command(folder, words).output().map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             return "git is not installed, and without it no repository is copied".to_owned();
         }
@@ -341,6 +349,19 @@ pub(crate) fn git<W: AsRef<OsStr>>(
     } else {
         Err(said(&output.stderr).lines().last().unwrap_or_default().to_owned())
     })
+}
+
+fn command<W: AsRef<OsStr>>(folder: &Path, words: &[W]) -> process::Command {
+    let mut command = process::Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command.arg("-C").arg(folder);
+    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
+    command.args(words).stdin(Stdio::null()).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+    command
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::around::{Around, Second, forget, look_again, note, survey};
 use crate::files::cut;
 use crate::past::Moment;
 use crate::site::{Watched, with_network};
-use crate::{Place, is_set, links, number, passthrough, process, text};
+use crate::{Place, is_set, links, number, numbers, passthrough, process, text};
 
 /// Longest a command may take if nothing else is said, in the foreground and the background.
 const TIMEOUT: Duration = Duration::from_mins(30);
@@ -44,6 +44,8 @@ pub struct Exec(Arc<Room>);
 pub(crate) struct Room {
     pub(crate) place: Place,
     pub(crate) processes: Processes,
+    /// Those up to this number ended with the program that started them.
+    pub(crate) before: u32,
     walls: Around,
     /// Where it is written that there are walls.
     note: PathBuf,
@@ -65,10 +67,12 @@ impl Exec {
     pub fn new(place: Place) -> Exec {
         let note = note(&place);
         let walls = Around::found(&note);
-        let processes = Processes::new(Keeper::of_this_program(KEEP));
+        let before = numbers::last(&place);
+        let processes = Processes::new(Keeper::of_this_program(KEEP)).after(before);
         Exec(Arc::new(Room {
             place,
             processes,
+            before,
             walls,
             note,
             background: Mutex::default(),
@@ -182,6 +186,7 @@ impl Room {
                 output
             }
             Ok(Ran::Backgrounded { id, so_far }) => {
+                numbers::keep(&self.place, id);
                 self.background().insert(id, Background { line: typed, hold: Some(hold) });
                 let next = format!("{{\"action\": \"wait\", \"id\": \"{id}\"}}");
                 let said = shown(&so_far);

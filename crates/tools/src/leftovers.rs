@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use locum_sandbox::Walls;
 
-use crate::Place;
-use crate::copies::{Made, discard, is_untouched, plain, read};
+use crate::copies::{Left, Made, discard, left, plain, read};
 use crate::place::copies;
+use crate::{Place, numbers};
 
 /// Records that are looked at; whoever has more is told of these first.
 const COPIES_MAX: usize = 1000;
@@ -43,7 +43,7 @@ pub fn leftovers(data: &Path) -> Vec<Leftover> {
     let there = records(data).into_iter().filter_map(|(_, record)| read(&record));
     let there = there.filter(|made| made.top.exists());
     let leftover = |made: Made| Leftover {
-        is_untouched: matches!(is_untouched(&made), Ok(true)),
+        is_untouched: matches!(left(&made), Ok(Left::Nothing)),
         bytes: size(&made.top),
         folder: made.top,
         branch: made.branch,
@@ -56,17 +56,20 @@ pub fn leftovers(data: &Path) -> Vec<Leftover> {
 /// only one who runs sessions in this folder. Gives how many went. Sessions are only listed if
 /// there are copies; `None`: they cannot be, and nothing goes.
 pub fn sweep(data: &Path, sessions: impl FnOnce() -> Option<Vec<String>>) -> usize {
-    let all = records(data);
-    let known = if all.is_empty() { None } else { sessions() };
+    let (all, numbers) = (records(data), numbers::all(data));
+    let known = if all.is_empty() && numbers.is_empty() { None } else { sessions() };
     let Some(known) = known else { return 0 };
     let known: Vec<String> = known.iter().map(|key| plain(key)).collect();
+    for (_, file) in numbers.iter().filter(|(session, _)| !known.contains(session)) {
+        let _ = fs::remove_file(file);
+    }
     let gone = all.into_iter().filter(|(session, _)| !known.contains(session));
     let mut count = 0;
     for (_, record) in gone {
         let Some(made) = read(&record) else { continue };
         // One that somebody has removed by hand leaves its record.
         let done = if made.top.exists() {
-            matches!(is_untouched(&made), Ok(true)) && discard(&made, &record)
+            matches!(left(&made), Ok(Left::Nothing)) && discard(&made, &record)
         } else {
             fs::remove_file(&record).is_ok()
         };

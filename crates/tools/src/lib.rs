@@ -18,6 +18,7 @@ mod grants;
 mod leftovers;
 mod links;
 mod made_of;
+mod numbers;
 pub mod own;
 mod passthrough;
 mod past;

@@ -17,6 +17,7 @@ const WAIT_MAX: Duration = Duration::from_mins(10);
 const ACTIONS: [&str; 4] = ["log", "write", "wait", "kill"];
 const WORDS: &str = "`action` is list, log, write, wait or kill";
 const LOG_BYTES: usize = 16 << 10;
+const GONE: &str = "ended when locum was stopped";
 
 pub(crate) async fn run(room: &Room, errand: &Errand, live: &Live) -> Output {
     let arguments = &errand.arguments;
@@ -24,7 +25,11 @@ pub(crate) async fn run(room: &Room, errand: &Errand, live: &Live) -> Output {
     let action = text(arguments, "action").unwrap_or_default();
     if action == "list" {
         let rows = room.processes.list(&owner);
-        return Output::ok(if rows.is_empty() { "none".to_owned() } else { table(&rows) });
+        let none = || match room.before {
+            0 => "none".to_owned(),
+            last => format!("none; those up to {} {GONE}", Id(last)),
+        };
+        return Output::ok(if rows.is_empty() { none() } else { table(&rows) });
     }
     if !ACTIONS.contains(&action) {
         return Output::error(format!("process does not know {action:?}: {WORDS}"));
@@ -52,7 +57,13 @@ fn own(room: &Room, owner: &str, arguments: &Value) -> Result<Id, String> {
     let id: Id = named.parse().map_err(|error: Error| error.to_string())?;
     let rows = room.processes.list(owner);
     let known = rows.iter().any(|row| row.id == id);
-    if known { Ok(id) } else { Err(format!("there is no process {id} of yours; process list")) }
+    if known {
+        Ok(id)
+    } else if (1..=room.before).contains(&id.0) {
+        Err(format!("{id} is gone: it {GONE}, and what it printed with it. Start it again"))
+    } else {
+        Err(format!("there is no process {id} of yours; process list"))
+    }
 }
 
 fn log(room: &Room, id: Id, arguments: &Value) -> Result<Output, Error> {

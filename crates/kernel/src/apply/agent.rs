@@ -10,8 +10,8 @@ use super::ledger;
 use crate::limits::LATEST_BYTES_MAX;
 use crate::{
     Account, Agent, AgentId, Body, Call, CallId, CallState, Compaction, End, Failure, Kind, Limit,
-    Line, Lines, Link, Mode, Note, Owed, Pause, Phase, Purpose, Receipt, Repeat, Reply, Retry,
-    Rights, Session, Source, Spawn, Tally, Thought, Trial, Turn, TurnStart, headline,
+    Line, Lines, Link, Mode, Note, Owed, OwnCopy, Pause, Phase, Purpose, Receipt, Repeat, Reply,
+    Retry, Rights, Session, Source, Spawn, Tally, Thought, Trial, Turn, TurnStart, headline,
 };
 
 pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
@@ -63,12 +63,14 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
         uses: spawn.uses.clone(),
         limits: spawn.limits.clone(),
         turns_used: 0,
+        turns_base: 0,
         account: Account::default(),
         last_turn: None,
         squeezed: false,
         flaws: 0,
         trial: Trial::default(),
         brought: spawn.parent.map(|id| Arc::clone(&session[id].brought)).unwrap_or_default(),
+        copy: OwnCopy::default(),
         tally: Tally::default(),
         live: BTreeSet::new(),
         after,
@@ -86,6 +88,10 @@ pub(super) fn spawn(session: &mut Session, spawn: &Spawn) {
 /// The parent's side of the link, and the stack.
 fn attach(session: &mut Session, spawn: &Spawn, link: Option<Link>) {
     if let Some(id) = spawn.parent {
+        // Without a call it is a person who wants them.
+        if spawn.call.is_none() {
+            begin_exchange(session, id);
+        }
         session.tree.spawns = session.tree.spawns.saturating_add(1);
         let parent = &mut session[id];
         parent.live.insert(spawn.agent);
@@ -350,7 +356,12 @@ pub(super) fn resume(session: &mut Session, id: AgentId) {
     agent.fault = None;
     match why {
         Pause::Limit(breach) => match breach.limit {
-            Limit::Turns => agent.turns_used = 0,
+            Limit::Turns => {
+                agent.turns_used = 0;
+                if agent.has_talked_enough() {
+                    agent.turns_base = agent.tally.turns;
+                }
+            }
             Limit::Denials => agent.repeat = Repeat::default(),
             Limit::Tokens | Limit::Time => ledger::renew(session, breach.of),
             Limit::Money => {}
@@ -411,13 +422,18 @@ pub(super) fn end(session: &mut Session, id: AgentId, result: &str, receipt: &Re
     for follower in followers {
         session[follower].after.remove(&id);
     }
-    let mut fanned_out = None;
     if let Some(parent) = parent {
         session[parent].live.remove(&id);
-        fanned_out = session[parent].live.is_empty().then_some(parent);
     }
     session.stack.retain(|on_stack| *on_stack != id);
-    session
-        .grants
-        .retain(|_, grant| grant.root != id && !(grant.fanout && Some(grant.root) == fanned_out));
+    session.grants.retain(|_, grant| grant.root != id);
+}
+
+/// A person wants something new of an agent that rests and for which nobody works: whoever it lets
+/// work for that is another fan-out than the last.
+pub(super) fn begin_exchange(session: &mut Session, id: AgentId) {
+    let agent = &session[id];
+    if matches!(agent.phase, Phase::Resting) && agent.live.is_empty() {
+        session.grants.retain(|_, grant| !(grant.fanout && grant.root == id));
+    }
 }

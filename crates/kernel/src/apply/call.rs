@@ -144,6 +144,9 @@ pub(super) fn start(session: &mut Session, id: AgentId, call: CallId, idempotent
     set_call(agent, call, CallState::Running { key, idempotent, since });
     agent.tally.calls += 1;
     repeat(agent, call);
+    if let Some(desk) = session.desk(id).filter(|_| !idempotent) {
+        session[desk].copy.used = true;
+    }
     session.owed.insert(key, Owed::Tool(id, call));
     enter(session, id, Phase::Acting);
 }

@@ -155,6 +155,12 @@ impl Agent {
         if let Phase::Thinking(thought) = &self.phase { Some(thought) } else { None }
     }
 
+    /// Its conversation has had all the model calls it was given.
+    pub(crate) fn has_talked_enough(&self) -> bool {
+        let made = self.tally.turns.saturating_sub(self.turns_base);
+        self.limits.talk_turns_max.is_some_and(|max| made >= max)
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
         matches!(self.phase, Phase::Paused { .. })
     }

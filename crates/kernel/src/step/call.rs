@@ -182,7 +182,7 @@ impl Step<'_> {
         match error.map(short) {
             None => {
                 let tools = self.equip(id, ready.tools);
-                self.emit(Event::Prepared { agent: id, tools });
+                self.emit(Event::Prepared { agent: id, tools, copy: ready.copy });
                 if let Some(told) = ready.told {
                     self.tell(id, Source::Runtime, short(told));
                 }

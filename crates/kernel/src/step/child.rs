@@ -6,13 +6,14 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Step;
 use crate::limits::RESULT_BYTES_MAX;
 use crate::{
-    Agent, AgentId, AskId, AskTo, CallId, Event, Link, Note, Outcome, Output, Receipt, Seq, Source,
-    Verdict, WaitFor, Who, Why, clip, headline,
+    Agent, AgentId, AskId, AskTo, CallId, Copied, Event, Link, Note, Outcome, Output, Receipt, Seq,
+    Source, Verdict, WaitFor, Who, Why, clip, headline,
 };
 
 impl Step<'_> {
@@ -90,6 +91,7 @@ impl Step<'_> {
             children_pending: u32::try_from(pending).unwrap_or(u32::MAX),
             unread: u32::try_from(agent.inbox.len()).unwrap_or(u32::MAX),
             active_ms: agent.account.clock.read(self.at),
+            copy: agent.copy.place.clone().filter(|_| agent.copy.used),
         };
         let words = format!("{label} ({id}) {}, {:?}", outcome.word(), headline(&result, 200));
         self.emit(Event::Ended { agent: id, result, receipt: Box::new(receipt) });
@@ -109,7 +111,13 @@ impl Step<'_> {
     fn hand_over(&mut self, id: AgentId, handle: Option<String>) {
         let agent = &self.session[id];
         let (Some((parent, link)), Some(end)) = (agent.parent, &agent.end) else { return };
-        let text = end.result.clone();
+        let mut text = end.result.clone();
+        // Only the edge can tell whether there is work, and that takes longer than an end may.
+        if let Some(Copied { path, branch }) = &end.receipt.copy
+            && !text.contains(path.as_str())
+        {
+            let _ = write!(text, "\n[whatever it changed is in {path} on the branch {branch}]");
+        }
         let receipt = Some(Box::new(end.receipt.clone()));
         match link {
             Link::Result(call) => {

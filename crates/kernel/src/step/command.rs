@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use super::Step;
 use crate::limits::INPUT_BYTES_MAX;
 use crate::{
-    Agent, AgentId, Command, Event, Link, Mode, Outcome, Output, Phase, Purpose, Refusal, Rights,
-    Source, Who, Why, clip, short, state_word,
+    Agent, AgentId, Change, Command, Event, Link, Mode, Outcome, Output, Phase, Purpose, Refusal,
+    Rights, Rule, RuleKind, Source, Who, Why, clip, short, state_word,
 };
 
 impl Step<'_> {
@@ -33,6 +33,10 @@ impl Step<'_> {
             Command::Continue { agent, text } => self.continued(agent, text, &by),
             Command::Narrow { agent, to } => self.narrow(agent, &to),
             Command::Compact { agent } => self.compact(agent),
+            Command::Revoke { rule } => {
+                self.revoke(&rule, &by);
+                Ok(())
+            }
         }
     }
 
@@ -150,6 +154,20 @@ impl Step<'_> {
         }
         self.ask_again();
         Ok(())
+    }
+
+    /// Takes back what was granted with a rule, and the rule itself where this session was told of
+    /// it. A rule that forbids stays: nobody is let do more than before.
+    fn revoke(&mut self, rule: &Rule, by: &Who) {
+        let grants = self.session.grants.values().filter(|grant| grant.rules.contains(rule));
+        for grant in grants.map(|grant| grant.id).collect::<Vec<_>>() {
+            self.emit(Event::Revoked { grant, by: by.clone() });
+        }
+        let rules = &self.session.world.rules;
+        if rule.kind == RuleKind::Allow && rules.contains(rule) {
+            let rest = rules.iter().filter(|other| *other != rule).cloned().collect();
+            self.emit(Event::Configured { changes: Vec::from([Change::Rules(rest)]) });
+        }
     }
 
     fn compact(&mut self, id: AgentId) -> Result<(), Refusal> {

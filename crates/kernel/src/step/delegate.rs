@@ -159,7 +159,7 @@ impl Step<'_> {
             label: None,
             mode: Mode::Floor,
             model: None,
-            turns_max: None,
+            talk_turns_max: None,
             micro_usd_max: None,
             after: Vec::new(),
             parameters: None,
@@ -200,7 +200,7 @@ impl Step<'_> {
             uses: definition.uses.meet(&ceiling),
             ceiling,
             limits: AgentLimits {
-                turns_max: least(request.turns_max, own.turns_max),
+                talk_turns_max: least(request.talk_turns_max, own.talk_turns_max),
                 micro_usd_max: least(request.micro_usd_max, own.micro_usd_max),
                 ..own.clone()
             },

@@ -25,7 +25,9 @@ impl Step<'_> {
         let agent = &self.session[id];
         let limits = &self.session.world.limits;
         let turns = agent.limits.turns_max.unwrap_or(limits.turns_max);
-        if agent.turns_used >= turns {
+        let exchange = (agent.turns_used >= turns).then_some(turns);
+        let talk = agent.limits.talk_turns_max.filter(|_| agent.has_talked_enough());
+        if let Some(turns) = exchange.or(talk) {
             let breach = Breach { limit: Limit::Turns, of: Some(id), max: turns.into() };
             return Some(Shortage { breach, waits: false });
         }

@@ -16,7 +16,7 @@ pub(super) struct Request {
     pub(super) label: Option<String>,
     pub(super) mode: Mode,
     pub(super) model: Option<String>,
-    pub(super) turns_max: Option<u32>,
+    pub(super) talk_turns_max: Option<u32>,
     pub(super) micro_usd_max: Option<u64>,
     pub(super) after: Vec<String>,
     pub(super) parameters: Option<Value>,
@@ -50,7 +50,7 @@ pub(super) fn request(make: Make, arguments: &Map<String, Value>) -> Result<Requ
         | Make::SpawnAgent
         | Make::CallRecipe => text("message").unwrap_or_default(),
     };
-    let turns_max = match (make, arguments.get("max_turns")) {
+    let talk_turns_max = match (make, arguments.get("max_turns")) {
         (Make::SpawnInteractive, None | Some(Value::Null)) => Some(INTERACTIVE_TURNS_MAX),
         (Make::SpawnInteractive, Some(turns)) => Some(interactive_turns(turns)?),
         (
@@ -69,7 +69,7 @@ pub(super) fn request(make: Make, arguments: &Map<String, Value>) -> Result<Requ
         label: text("label"),
         mode,
         model: text("model"),
-        turns_max,
+        talk_turns_max,
         micro_usd_max: None,
         after: Vec::new(),
         parameters: arguments.get("parameters").cloned(),

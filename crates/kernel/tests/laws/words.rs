@@ -52,6 +52,7 @@ words! { COMMANDS, command(Command):
     Command::Continue { .. } => "continue",
     Command::Narrow { .. } => "narrow",
     Command::Compact { .. } => "compact",
+    Command::Revoke { .. } => "revoke",
 }
 
 words! { EVENTS, event(Event):
@@ -83,6 +84,7 @@ words! { EVENTS, event(Event):
     Event::Asked { .. } => "asked",
     Event::Settled { .. } => "settled",
     Event::Granted { .. } => "granted",
+    Event::Revoked { .. } => "revoked",
     Event::Started { .. } => "started",
     Event::Awaited { .. } => "awaited",
     Event::Returned { .. } => "returned",

@@ -368,7 +368,7 @@ impl World {
             |effect: &Effect| matches!(effect, Effect::Prepare { agent: of, .. } if *of == agent);
         let Some(key) = self.find(owed) else { return Ok(()) };
         let tools = vec![tool("gh__list", Class::Read), tool("exec", Class::Exec)];
-        let ready = Ready { tools, told: Some("some came".into()) };
+        let ready = Ready { tools, told: Some("some came".into()), copy: None };
         self.input(Input::Prepared { key, error, ready })
     }
 
@@ -425,6 +425,7 @@ fn definition(name: &str, kind: Kind, rng: &mut Rng) -> Definition {
     let mut one_in = |n: u64| rng.below(n) == 0;
     let (narrow, own, setup, parallel) = (one_in(3), one_in(4), one_in(4), one_in(2));
     let limits = AgentLimits {
+        talk_turns_max: None,
         turns_max: one_in(3).then_some(3),
         tokens_max: one_in(8).then_some(12_000),
         micro_usd_max: one_in(8).then_some(8_000),

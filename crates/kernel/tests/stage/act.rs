@@ -4,9 +4,9 @@
 use super::words::{duration_ms, json, micro_usd, text, word};
 use super::{Outcome, Stage};
 use locum_kernel::{
-    AgentId, Allow, AskId, Class, Command, Deed, Digest, Effect, Failure, FailureKind, Found,
-    Input, InputId, Key, Known, Made, Message, Output, Ready, Reply, Scope, Time, To, ToolSpec,
-    Urgency, Usage, Use, Verdict, Who, Wonder, deadline, meant, owed, summons, wanted,
+    AgentId, Allow, AskId, Class, Command, Copied, Deed, Digest, Effect, Failure, FailureKind,
+    Found, Input, InputId, Key, Known, Made, Message, Output, Ready, Reply, Scope, Time, To,
+    ToolSpec, Urgency, Usage, Use, Verdict, Who, Wonder, deadline, meant, owed, summons, wanted,
 };
 
 impl Stage {
@@ -92,9 +92,13 @@ impl Stage {
                 )?;
                 let error = rest.strip_prefix("error ").map(text).transpose()?;
                 let (brings, told) = rest.split_once(" told ").unwrap_or((rest, ""));
-                let tools = brings.strip_prefix("ready with ").map(brought).transpose()?;
                 let told = if told.is_empty() { None } else { Some(text(told)?) };
-                let ready = Ready { tools: tools.unwrap_or_default(), told };
+                let (brings, copy) = brings.split_once(" copy ").unwrap_or((brings, ""));
+                let copy = copy
+                    .split_once(" on ")
+                    .map(|(path, branch)| Copied { path: path.into(), branch: branch.into() });
+                let tools = brings.strip_prefix("ready with ").map(brought).transpose()?;
+                let ready = Ready { tools: tools.unwrap_or_default(), told, copy };
                 self.input(Input::Prepared { key, error, ready })
             }
         })
@@ -208,6 +212,7 @@ impl Stage {
             "narrow" => {
                 Command::Narrow { agent: self.agent(target)?, to: super::setup::rights(words)? }
             }
+            "revoke" => Command::Revoke { rule: super::setup::rule(rest)? },
             other => return Err(format!("there is no command /{other}")),
         };
         Ok(self.input(Input::Commanded { by: Who::Person("user".into()), command }))

@@ -275,10 +275,10 @@ impl Stage {
             }
             Event::Held { agent } => format!("{} waits for what is set aside", name(agent)),
             Event::Preparing { agent } => format!("{} is being prepared", name(agent)),
-            Event::Prepared { agent, tools } if tools.is_empty() => {
+            Event::Prepared { agent, tools, .. } if tools.is_empty() => {
                 format!("{} is prepared", name(agent))
             }
-            Event::Prepared { agent, tools } => {
+            Event::Prepared { agent, tools, .. } => {
                 format!("{} is prepared with {}", name(agent), tools.join(", "))
             }
             Event::Equipped { agent, tools } => {
@@ -342,6 +342,7 @@ impl Stage {
                     grant.rules.iter().map(|rule| format!(", {rule}")).collect();
                 format!("granted {} below {}{}", grant.tool, name(&grant.root), rules.concat())
             }
+            Event::Revoked { grant, .. } => format!("revoked the grant of {grant}"),
             Event::Started { agent, call, .. } => format!("{} started {call}", name(agent)),
             Event::Awaited { agent, call, wait } => {
                 let mode = if wait.all { "all" } else { "any" };

@@ -166,22 +166,7 @@ impl Stage {
 
     /// `rule deny exec "rm *" agent=builder`
     fn rule(&mut self, rest: &str) -> Result<(), String> {
-        let (kind, rest) = word(rest);
-        let kind = match kind {
-            "allow" => RuleKind::Allow,
-            "ask" => RuleKind::Ask,
-            "deny" => RuleKind::Deny,
-            other => return Err(format!("{other:?} is no rule")),
-        };
-        let (tool, mut rest) = word(rest);
-        let mut pattern = None;
-        if rest.starts_with('"') {
-            let (value, after) = json(rest)?;
-            pattern = value.as_str().map(String::from);
-            rest = after;
-        }
-        let agent = rest.strip_prefix("agent=").map(String::from);
-        self.config.rules.push(Rule { kind, tool: tool.into(), pattern, agent });
+        self.config.rules.push(rule(rest)?);
         Ok(())
     }
 
@@ -285,4 +270,24 @@ fn own_rule(kind: &str, value: &str) -> Rule {
     let (tool, pattern) = value.split_once(':').unwrap_or((value, ""));
     let pattern = (!pattern.is_empty()).then(|| spaced(pattern));
     Rule { kind, tool: tool.into(), pattern, agent: None }
+}
+
+/// `deny exec "rm *" agent=NAME`
+pub(super) fn rule(rest: &str) -> Result<Rule, String> {
+    let (kind, rest) = word(rest);
+    let kind = match kind {
+        "allow" => RuleKind::Allow,
+        "ask" => RuleKind::Ask,
+        "deny" => RuleKind::Deny,
+        other => return Err(format!("{other:?} is no rule")),
+    };
+    let (tool, mut rest) = word(rest);
+    let mut pattern = None;
+    if rest.starts_with('"') {
+        let (value, after) = json(rest)?;
+        pattern = value.as_str().map(String::from);
+        rest = after;
+    }
+    let agent = rest.strip_prefix("agent=").map(String::from);
+    Ok(Rule { kind, tool: tool.into(), pattern, agent })
 }

@@ -154,7 +154,8 @@ fn spent(row: &Row, past: &Past) -> String {
         Some(max) => format!("{used} of {max}"),
         None => used,
     };
-    let turns = of(row.turns.to_string(), limits.turns_max.map(|max| max.to_string()));
+    let turns_max = limits.talk_turns_max.or(limits.turns_max);
+    let turns = of(row.turns.to_string(), turns_max.map(|max| max.to_string()));
     let money = text::money(row.own_micro_usd, !row.unpriced);
     let money = of(money, limits.micro_usd_max.map(|max| text::money(max, true)));
     let active = of(text::span(row.active_ms), limits.active_ms_max.map(text::span));

@@ -178,6 +178,7 @@ fn turn(event: &Event) -> Option<(&'static str, String, String)> {
         | Event::Asked { .. }
         | Event::Settled { .. }
         | Event::Granted { .. }
+        | Event::Revoked { .. }
         | Event::Started { .. }
         | Event::Awaited { .. }
         | Event::Returned { .. }

@@ -236,6 +236,7 @@ fn whoever_was_stopped_is_not_heard_any_more() {
             cost_usd: None,
             turns: 1,
             ms: 1,
+            copy: None,
         },
     };
     overheard.follow(&line("main/a", Body::AgentFinished(Box::new(end))));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use locum_kernel::Rule;
+use locum_kernel::{Command, Input, Rule, Session};
 use serde_json::json;
 
 use crate::complaint::Complaint;
@@ -12,8 +12,10 @@ use crate::data;
 use crate::data::Places;
 use crate::flags::{RulesCheck, RulesForget, RulesList};
 use crate::kept::{self, Kept};
-use crate::look::Sight;
+use crate::look::{Seen, Sight};
+use crate::people::me;
 use crate::print;
+use crate::reach;
 use crate::setup;
 use crate::text::{clean, table};
 
@@ -85,9 +87,10 @@ pub(super) fn forget(flags: &RulesForget, places: &Places<'_>) -> Result<u8, Com
     };
     match from {
         From::Kept => {
-            Kept::forget(&data::folder(places.data)?, &workspace, rule)?;
+            let folder = data::folder(places.data)?;
+            Kept::forget(&folder, &workspace, rule)?;
             print::line(&clean(&format!("forgotten: {rule}")));
-            print::line("The session in which it was allowed goes on without asking.");
+            revoke(&folder, &workspace, rule)?;
             Ok(0)
         }
         From::Config => {
@@ -100,6 +103,29 @@ pub(super) fn forget(flags: &RulesForget, places: &Places<'_>) -> Result<u8, Com
             Err(Complaint::no_such_rule(cause))
         }
     }
+}
+
+/// Takes it back from the sessions of the folder in which it was allowed, and from one that runs
+/// with it. The others are told the rules that hold when they are next opened.
+fn revoke(data: &Path, workspace: &Path, rule: &Rule) -> Result<(), Complaint> {
+    let is_anybody_there = reach::is_anybody_there(data);
+    let holds = |session: &Session| {
+        let granted = session.grants().any(|grant| grant.rules.contains(rule));
+        granted || (is_anybody_there && session.rules().contains(rule))
+    };
+    let mut unreached = Ok(());
+    for Seen { key, session, .. } in Sight::open(Some(data))?.all()? {
+        let Ok(session) = session else { continue };
+        if Path::new(session.workspace()) != workspace || !holds(&session) {
+            continue;
+        }
+        let command = Command::Revoke { rule: rule.clone() };
+        match reach::reach(data, &key, &Input::Commanded { by: me(), command }) {
+            Ok(_) => print::line(&clean(&format!("{key} asks again"))),
+            Err(why) => unreached = unreached.and(Err(why)),
+        }
+    }
+    unreached
 }
 
 /// Reading them is trying their examples.

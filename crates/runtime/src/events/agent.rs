@@ -5,6 +5,8 @@ use locum_kernel::{
     Receipt, Reply, Seq, Spawn, Time, Usage, Why, errand, limits, spawn_limit,
 };
 
+use serde_json::Value;
+
 use super::cast::Doing;
 use super::{Lack, Teller, Telling, Trouble};
 use crate::line::{
@@ -236,7 +238,16 @@ impl Teller {
         self.say(telling, id, started);
     }
 
-    /// Every result has a start before it, be it in the same moment.
+    /// A person lets the call whose turn has come run with other arguments.
+    pub(super) fn changed(&mut self, id: AgentId, arguments: &Value) {
+        let calls = self.part_mut(id).map(|part| part.calls.iter_mut());
+        let next = calls.into_iter().flatten().find(|doing| doing.since.is_none());
+        if let Some(doing) = next {
+            doing.arguments.clone_from(arguments);
+        }
+    }
+
+    /// Every result has a start before it, be it in the same moment, unless it was never let run.
     pub(super) fn returned(
         &mut self,
         telling: &mut Telling<'_>,
@@ -247,7 +258,9 @@ impl Teller {
         if let Some(spent) = &output.spent {
             self.spend(spent.usage, spent.micro_usd);
         }
-        self.start(telling, id, call, None);
+        if !output.denied {
+            self.start(telling, id, call, None);
+        }
         let Some(part) = self.part_mut(id) else { return };
         let Some(at) = part.calls.iter().position(|doing| doing.id == call) else { return };
         let doing = part.calls.remove(at);
@@ -340,6 +353,7 @@ fn receipt_line(receipt: &Receipt) -> ReceiptLine {
         cost_usd: (tally.unpriced == 0).then_some(tally.micro_usd).and_then(usd),
         turns: tally.turns,
         ms: receipt.active_ms,
+        copy: receipt.copy.clone(),
     };
     for deed in &tally.deeds {
         match deed.clone() {

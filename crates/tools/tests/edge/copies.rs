@@ -14,6 +14,7 @@ use crate::stage::{Played, Stage, allow, one};
 pub(crate) const TESTS: &[Test] = &[
     ("two_copies_never_mix", two_copies_never_mix),
     ("what_was_not_touched_goes", what_was_not_touched_goes),
+    ("submodules_are_told", submodules_are_told),
     ("nobody_gets_out_of_a_copy", nobody_gets_out_of_a_copy),
     ("commits_work_and_hooks_do_not", commits_work_and_hooks_do_not),
     ("who_may_only_read_reads_its_copy", who_may_only_read_reads_its_copy),
@@ -142,6 +143,13 @@ fn what_was_not_touched_goes() {
         ("exec: {command: \"echo x > a.txt; git checkout a.txt\"}", 0),
         ("exec: {command: \"touch new\"}", 1),
         ("exec: {command: \"git -c user.name=a -c user.email=b commit --allow-empty -qm x\"}", 1),
+        // What git does not see, and what it was told not to look at.
+        ("exec: {command: \"touch deep.log\"}", 1),
+        ("write: {path: out/deep.txt, content: x}", 1),
+        ("write: {path: sub/deep.txt, content: x}", 1),
+        ("exec: {command: \"git update-index --assume-unchanged a.txt; echo x > a.txt\"}", 1),
+        ("exec: {command: \"git update-index --skip-worktree a.txt; echo x > a.txt\"}", 1),
+        ("exec: {command: \"mkdir out; mkdir empty; ls sub\"}", 0),
         // On its branch, although it has left it.
         (
             "exec: {command: \"git -c user.name=a -c user.email=b commit --allow-empty -qm x; \
@@ -150,7 +158,7 @@ fn what_was_not_touched_goes() {
         ),
     ];
     for (call, left) in cases {
-        let stage = repository();
+        let stage = with_hidden_places();
         let played = play(&stage, &format!("{{{call}}}"));
         assert_eq!(worktrees(&stage), left, "{call}: {:?}", played.results("main/worker"));
         assert_eq!(branches(&stage).lines().count(), left, "{call}");
@@ -159,7 +167,37 @@ fn what_was_not_touched_goes() {
         assert_eq!(found.is_some(), left == 1, "{call}");
         let rest = fs::read_dir(stage.place.data.join("worktrees/test")).unwrap().count();
         assert_eq!(rest, left * 2, "{call}");
+        // Whoever called it knows where to look, as do programs, if it could have done anything.
+        let could = !call.starts_with("read");
+        let top = stage.place.data.join("worktrees/test/a1").display().to_string();
+        let told = played.results("main")[0].contains(&top);
+        let copy = &played.end("main/worker")["receipt"]["copy"];
+        assert_eq!((told, copy["path"] == top), (could, could), "{call}: {copy}");
+        assert!(!could || copy["branch"] == "locum/test/a1", "{copy}");
     }
+}
+
+/// Ignored folders, a submodule that is not checked out, and a person who wants short statuses.
+fn with_hidden_places() -> Stage {
+    let stage = repository();
+    let work = &stage.place.workspace;
+    fs::write(work.join(".gitignore"), "out/\n*.log\n").unwrap();
+    let made = git(
+        work,
+        "add . && git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub && \
+         git commit -qm second && git config status.showUntrackedFiles no && mkdir -p sub",
+    );
+    assert_eq!(made, "");
+    stage
+}
+
+fn submodules_are_told() {
+    let stage = with_hidden_places();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let kit = Kit { worktree: true, ..Kit::default() };
+    let ready = runtime.block_on(stage.tools().0.prepare(AgentId(1), kit)).unwrap();
+    let told = ready.told.unwrap();
+    assert!(told.ends_with(" Submodules are not checked out in it: sub."), "{told}");
 }
 
 fn nobody_gets_out_of_a_copy() {
