@@ -15,7 +15,7 @@ use crate::pieces::{Pieces, has_marks, is_mark};
 use crate::problem::{Place, Problem, Problems};
 use crate::tree::Fault;
 use crate::yaml::Twice;
-use crate::{file, hidden, recipe, template, yaml};
+use crate::{file, hidden, recipe, shape, template, yaml};
 
 /// What somebody gives a definition to start with.
 #[derive(Clone, Debug, Default)]
@@ -64,17 +64,40 @@ pub struct Built {
     pub problems: Vec<Problem>,
 }
 
+/// Why there is nothing to start.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unbuilt {
+    /// With other values there may be.
+    Values(Vec<Problem>),
+    /// The file is to be mended.
+    File(Vec<Problem>),
+}
+
+impl Unbuilt {
+    #[must_use]
+    pub fn problems(self) -> Vec<Problem> {
+        match self {
+            Unbuilt::Values(problems) | Unbuilt::File(problems) => problems,
+        }
+    }
+}
+
 /// Checks the values, reads the files among them and renders. Every problem is named at once.
 pub fn build(definition: &Definition, given: &Given) -> Result<Outcome, Vec<Problem>> {
-    build_for(Asker::People, definition, given)
+    build_for(Asker::People, definition, given).map_err(Unbuilt::problems)
+}
+
+/// What keeps it from being built if it can be seen before anybody gives a value.
+#[must_use]
+pub fn rehearsed(definition: &Definition) -> Vec<Problem> {
+    if definition.parameters.iter().any(|parameter| parameter.default.is_none()) {
+        return Vec::new();
+    }
+    build(definition, &Given::default()).err().unwrap_or_default()
 }
 
 /// The same in words that whoever asks can act on.
-pub fn build_for(
-    asker: Asker,
-    definition: &Definition,
-    given: &Given,
-) -> Result<Outcome, Vec<Problem>> {
+pub fn build_for(asker: Asker, definition: &Definition, given: &Given) -> Result<Outcome, Unbuilt> {
     let problems = Problems::new(&definition.origin.file);
     let (values, needs) = values(asker, definition, given, &problems);
     if problems.has_errors() {
@@ -83,7 +106,7 @@ pub fn build_for(
             let what = format!("the parameter \"{key}\" has no value");
             problems.error(*place, what, format!("it is asked for: {about}"), asker.how(key));
         }
-        return Err(problems.take());
+        return Err(Unbuilt::Values(problems.take()));
     }
     if !needs.is_empty() {
         return Ok(Outcome::Needs(needs));
@@ -93,11 +116,11 @@ pub fn build_for(
         None => Some(definition.clone()),
     };
     let Some(definition) = rendered.filter(|_| !problems.has_errors()) else {
-        return Err(problems.take());
+        return Err(Unbuilt::File(problems.take()));
     };
     let sub_recipes = sub_recipes(&definition, &problems);
     if problems.has_errors() {
-        return Err(problems.take());
+        return Err(Unbuilt::File(problems.take()));
     }
     let built = Built { definition, sub_recipes, problems: problems.take() };
     Ok(Outcome::Built(Box::new(built)))
@@ -116,7 +139,7 @@ fn values(
         let key = &parameter.key;
         match (given.values.get(key), &parameter.default, parameter.requirement) {
             (Some(value), _, _) => {
-                if let Some(value) = accepted(parameter, value, given, problems) {
+                if let Some(value) = accepted(asker, parameter, value, given, problems) {
                     values.insert(key.clone(), value);
                 }
             }
@@ -139,7 +162,12 @@ fn values(
             None => format!("there are {}", keys().collect::<Vec<_>>().join(", ")),
         };
         let what = format!("there is no parameter \"{name}\"");
-        problems.warn(Place::START, what, "its value is not used", how);
+        // Where another has no value, this is probably the one that was meant for it.
+        if problems.has_errors() || !needs.is_empty() {
+            problems.error(Place::START, what, "its value is not used", how);
+        } else {
+            problems.warn(Place::START, what, "its value is not used", how);
+        }
     }
     let folder = definition.origin.folder().display().to_string();
     values.insert(template::RECIPE_DIR.to_owned(), folder);
@@ -147,6 +175,7 @@ fn values(
 }
 
 fn accepted(
+    asker: Asker,
     parameter: &Parameter,
     value: &str,
     given: &Given,
@@ -157,7 +186,7 @@ fn accepted(
         return None;
     }
     let value = match parameter.input {
-        InputType::File => contents(parameter, value, given, problems)?,
+        InputType::File => contents(asker, parameter, value, given, problems)?,
         InputType::String
         | InputType::Number
         | InputType::Boolean
@@ -184,6 +213,7 @@ fn accepted(
 
 /// A file's text, from a folder that files may be taken from.
 fn contents(
+    asker: Asker,
     parameter: &Parameter,
     path: &str,
     given: &Given,
@@ -200,7 +230,11 @@ fn contents(
     }
     let why = refusal.map_or("no folder is open for files".to_owned(), |why| why.to_string());
     let what = format!("the file for \"{key}\" was not read");
-    problems.error(parameter.place, what, why, format!("{key}=path/in/the/workspace"));
+    let how = match asker {
+        Asker::People => format!("{key}=path/of/a/file"),
+        Asker::Models => format!("{key}=path/in/the/workspace"),
+    };
+    problems.error(parameter.place, what, why, how);
     None
 }
 
@@ -215,7 +249,7 @@ fn render(
     let origin = &definition.origin;
     let rendered = template::render(&pieces, origin.folder(), values, UndefinedBehavior::Strict);
     let rendered = rendered.map_err(|fault| told(fault, "it cannot be rendered")).ok()?;
-    let tree = recipe::parse(rendered.text(), &origin.file, Twice::Refused);
+    let tree = shape::parse(rendered.text(), &origin.file, Twice::Refused);
     let why = "with these values it cannot be read; the place is in the rendered text";
     let (node, tabs) = tree.map_err(|fault| told(fault, why)).ok()?;
     let node = node.map_text(&|part, indent| rendered.fill(part, indent));

@@ -34,12 +34,15 @@ mod schema;
 mod tools;
 
 mod pieces;
+mod shape;
 mod template;
+mod whence;
 
 mod build;
 mod consent;
 mod load;
 mod mapping;
+mod offer;
 
 mod builtin;
 mod library;
@@ -47,7 +50,9 @@ mod mcp;
 mod notes;
 mod places;
 
-pub use build::{Asker, Built, Given, Outcome, build, build_for, lost_sub_recipes};
+pub use build::{
+    Asker, Built, Given, Outcome, Unbuilt, build, build_for, lost_sub_recipes, rehearsed,
+};
 pub use consent::Consent;
 pub use definition::{
     Definition, Isolation, Kind, Memory, Origin, Own, PassInput, Passthrough, Permission, Retry,
@@ -59,6 +64,7 @@ pub use load::{Loaded, load, load_from, parse};
 pub use mapping::to_kernel;
 pub use mcp::{proposed_servers, servers_in};
 pub use notes::{Note, Notes, notes, own_notes};
+pub use offer::line as offered;
 pub use parameter::{InputType, Parameter, Requirement};
 pub use places::{Places, count};
 pub use problem::{Place, Problem, Severity};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use locum_kernel::Digest;
+use locum_kernel::{Digest, is_same_name};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -206,6 +206,11 @@ impl Library {
         let by_file = || open().find(|found| stem(&found.origin.file).to_lowercase() == wanted);
         let alias = |found: &&Found| found.aliases.iter().any(|a| a.to_lowercase() == wanted);
         let found = by_name.or_else(by_file).or_else(|| open().find(alias));
+        // Failing all that, a name of several words may be typed with hyphens.
+        let alike = |found: &&Found| {
+            found.name.contains(char::is_whitespace) && is_same_name(&found.name, &wanted)
+        };
+        let found = found.or_else(|| open().find(alike));
         found.ok_or_else(|| self.not_found(kind, name, &open().collect::<Vec<_>>()))
     }
 

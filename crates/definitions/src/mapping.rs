@@ -13,7 +13,7 @@ use crate::definition::{
 };
 use crate::problem::{Place, Problems};
 use crate::server::Reach;
-use crate::tools;
+use crate::{offer, tools};
 
 /// What was to be told of it was told when it was read. `world` is every tool there is; a pattern
 /// of names stands for what is in it now.
@@ -61,7 +61,7 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Judged {
 }
 
 fn below(definition: &Definition, sub: &SubRecipe) -> Sub {
-    let about = sub.about.clone().unwrap_or_default();
+    let about = offer::of_sub_recipe(definition, sub);
     Sub {
         offer: Offer { name: sub.name.clone(), kind: JudgedKind::Recipe, about },
         file: definition.origin.folder().join(&sub.path).display().to_string(),

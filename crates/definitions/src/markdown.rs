@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use locum_kernel::{at_name, is_same_name};
+
 use crate::definition::{Definition, Isolation, Kind, Memory, Origin, Permission, StartedBy};
 use crate::fields::Fields;
 use crate::front::{self, Front};
 use crate::front_keys::{AGENT_KEYS, SKILL_KEYS};
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problems, quote};
 use crate::recipe::stem;
 use crate::server::Server;
 use crate::tree::{Key, Node, Value};
@@ -69,6 +71,7 @@ pub(crate) fn skill(text: &str, origin: &Origin, problems: &Problems) -> Option<
     foreign::skill(&fields);
     fields.finish_but(|key| key.starts_with("description_"));
     own::narrow(&mut skill, &fields);
+    own::unheard(&skill, front.body_at, problems);
     Some(skill)
 }
 
@@ -151,8 +154,7 @@ fn skill_name_rules(name: &str, fields: &Fields<'_>) {
     let good = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
     let long = name.chars().count() > LETTERS_MAX;
     if long || !name.chars().all(good) {
-        let what =
-            format!("the name {} is not a skill's name elsewhere", crate::problem::quote(name));
+        let what = format!("the name {} is not a skill's name elsewhere", quote(name));
         let why = "the rule is at most 64 of a-z, 0-9 and -";
         let how = format!("name: {}", plain_name(name));
         fields.problems().warn(fields.place("name"), what, why, how);
@@ -211,6 +213,7 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     }
     let name = given.unwrap_or_else(|| stem(&origin.file)).trim().to_owned();
     let mut agent = Definition::new(name, Kind::Agent, origin.clone());
+    odd_name(&agent.name, fields.place("name"), problems);
     front.body.trim().clone_into(&mut agent.instructions);
     agent.about = about(&fields, &front, problems)?;
     if agent.instructions.is_empty() && !own::is_program(&fields) {
@@ -237,7 +240,23 @@ pub(crate) fn agent(text: &str, origin: &Origin, problems: &Problems) -> Option<
     foreign::agent(&fields);
     fields.finish();
     own::narrow(&mut agent, &fields);
+    own::unheard(&agent, front.body_at, problems);
     Some(agent)
+}
+
+/// A name that does not end where it ends after `@`.
+pub(crate) fn odd_name(name: &str, at: Place, problems: &Problems) {
+    let quoted = at_name(name);
+    if quoted.starts_with("@\"") {
+        let what = format!("the name {} has more than letters, digits, - and _", quote(name));
+        let plain = plain_name(name);
+        let how = if is_same_name(&plain, name) {
+            format!("to call it write @{plain} or {quoted}")
+        } else {
+            format!("to call it write {quoted}")
+        };
+        problems.warn(at, what, "such a name is read as several words", how);
+    }
 }
 
 fn agent_only(agent: &mut Definition, fields: &Fields<'_>) {
@@ -334,7 +353,7 @@ fn effort(fields: &Fields<'_>) -> Option<String> {
     if WORDS.contains(&word.as_str()) {
         return Some(word);
     }
-    let what = format!("\"{}\" is {} and is left out", key.text, crate::problem::quote(&word));
+    let what = format!("\"{}\" is {} and is left out", key.text, quote(&word));
     let near = crate::near::nearest(&word, WORDS).unwrap_or("high");
     let how = format!("write: {}: {near}", key.text);
     fields.problems().warn(node.place, what, "it is low, medium or high", how);

@@ -6,7 +6,7 @@ use locum_kernel::{Class, Mode};
 
 use crate::definition::{Definition, Own, PassInput, Passthrough, Scope};
 use crate::fields::{Fields, Placed};
-use crate::problem::quote;
+use crate::problem::{Place, Problems, quote};
 use crate::server::Reach;
 
 const MODES: &[(&str, Mode)] =
@@ -172,6 +172,25 @@ fn folders(inner: &Fields<'_>) -> Vec<Placed> {
         is_plain
     });
     folders
+}
+
+/// Words for a program that is only told the task.
+pub(crate) fn unheard(definition: &Definition, at: Place, problems: &Problems) {
+    if definition.own.passthrough.is_some() && !definition.instructions.trim().is_empty() {
+        let why = "the program is given the message and nothing else";
+        let how = "delete them, or put them into the program's command";
+        problems.warn(at, "nobody reads these instructions", why, how);
+    }
+}
+
+/// Checks that the file itself forbids to run.
+pub(crate) fn unchecked(definition: &Definition, at: Place, problems: &Problems) {
+    let ceiling = definition.own.ceiling.as_ref();
+    if definition.retry.is_some() && ceiling.is_some_and(|it| !it.contains(&Class::Exec)) {
+        let why = "they are commands, and the ceiling has no exec";
+        let how = "add exec to the ceiling, or take the checks out";
+        problems.warn(at, "the checks of \"retry\" can never pass", why, how);
+    }
 }
 
 /// Keys by which a file would choose where words and keys go, or what runs unasked.

@@ -82,11 +82,13 @@ pub(crate) fn read(node: &Node, problems: &Problems) -> Option<Parameter> {
     fields.misplaced(&["value"], why, "write: default: …");
     fields.finish();
     let place = fields.place_as(&["key", "name"]);
+    // Whatever else is wrong with it was told, and nobody uses such a file: what can be said of
+    // the rest is said at once, and the template's name for it is one.
     let parameter = Parameter {
         key: key?,
-        about: about?,
-        input: input?,
-        requirement: requirement?,
+        about: about.unwrap_or_default(),
+        input: input.unwrap_or(InputType::String),
+        requirement: requirement.unwrap_or(Requirement::Required),
         default,
         options,
         place,

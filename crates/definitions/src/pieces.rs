@@ -76,9 +76,9 @@ impl<'a> Pieces<'a> {
                 return Err(Fault::new(Place::of_byte(text, open), what, "split the file"));
             }
             at = match text.as_bytes().get(open + 1) {
-                Some(b'{') => pieces.value(open, &mut judge),
-                Some(b'%') => pieces.statement(open),
-                Some(b'#') => pieces.until(open, "#}", Piece::Comment),
+                Some(b'{') => pieces.value(open, &mut judge)?,
+                Some(b'%') => pieces.statement(open)?,
+                Some(b'#') => pieces.comment(open)?,
                 _ => open + 1,
             };
         }
@@ -105,7 +105,7 @@ impl<'a> Pieces<'a> {
     fn bounded(&self) -> Result<(), Fault> {
         let long = self.list.iter().find(|(_, range)| range.len() > TAG_BYTES_MAX);
         if let Some((_, range)) = long {
-            let what = "a tag that is too long, or is not closed: the template fails";
+            let what = "a tag that is too long: the template fails";
             return Err(Fault::new(self.place(range.start), what, "close it, or make it short"));
         }
         Ok(())
@@ -119,46 +119,63 @@ impl<'a> Pieces<'a> {
         self.text
     }
 
-    fn until(&mut self, open: usize, close: &str, piece: Piece) -> usize {
-        let end = self.text[open + 2..].find(close).map(|at| open + 2 + at + close.len());
-        let end = end.unwrap_or(self.text.len());
-        self.list.push((piece, open..end));
-        end
+    fn comment(&mut self, open: usize) -> Result<usize, Fault> {
+        let end = self.text[open + 2..].find("#}").map(|at| open + 2 + at + 2);
+        let end = end.ok_or_else(|| self.unclosed(open, "#}"))?;
+        self.list.push((Piece::Comment, open..end));
+        Ok(end)
     }
 
-    fn value(&mut self, open: usize, judge: &mut Judge) -> usize {
+    fn value(&mut self, open: usize, judge: &mut Judge) -> Result<usize, Fault> {
         let rest = &self.text[open + 2..];
         let inner = rest.find("}}").map(|end| &rest[..end]).filter(|inner| !inner.contains('\n'));
-        let (piece, end) = match inner {
-            Some(inner) if inner.trim_start().starts_with(['\'', '"']) => {
-                (Piece::Value, open + 2 + closing(rest, "}}"))
-            }
-            Some(inner) if judge.is_value(inner) => (Piece::Value, open + inner.len() + 4),
-            Some(inner) => (Piece::Literal, open + inner.len() + 4),
-            None => (Piece::Value, open + 2 + closing(rest, "}}")),
+        let closed = || {
+            closing(rest, "}}").map(|end| &rest[..end - 2]).ok_or_else(|| self.unclosed(open, "}}"))
         };
+        let (piece, inner) = match inner {
+            Some(inner) if inner.trim_start().starts_with(['\'', '"']) => (Piece::Value, closed()?),
+            Some(inner) if judge.is_value(inner) => (Piece::Value, inner),
+            Some(inner) => (Piece::Literal, inner),
+            // What closes it far below belongs to another: the mistake is where it was opened.
+            None => match closed()? {
+                inner if inner.len() <= TAG_BYTES_MAX && judge.is_value(inner) => {
+                    (Piece::Value, inner)
+                }
+                _ => return Err(self.unclosed(open, "}}")),
+            },
+        };
+        let end = open + inner.len() + 4;
         self.list.push((piece, open..end));
-        end
+        Ok(end)
     }
 
-    fn statement(&mut self, open: usize) -> usize {
-        let end = open + 2 + closing(&self.text[open + 2..], "%}");
-        self.list.push((Piece::Statement, open..end));
-        if keyword(&self.text[open..end]) != "raw" {
-            return end;
-        }
-        // Nothing in between is ours.
+    fn statement(&mut self, open: usize) -> Result<usize, Fault> {
+        let close = |at: usize| closing(&self.text[at + 2..], "%}").map(|end| at + 2 + end);
+        let end = close(open).ok_or_else(|| self.unclosed(open, "%}"))?;
+        let mut found = vec![(Piece::Statement, open..end)];
         let mut at = end;
-        while let Some(found) = self.text[at..].find("{%") {
-            let start = at + found;
-            let close = start + 2 + closing(&self.text[start + 2..], "%}");
-            if keyword(&self.text[start..close]) == "endraw" {
-                self.list.push((Piece::Statement, start..close));
-                return close;
+        if keyword(&self.text[open..end]) == "raw" {
+            // Nothing in between is ours.
+            at = self.text.len();
+            for (start, _) in self.text[end..].match_indices("{%") {
+                let start = end + start;
+                let is_end = keyword(&self.text[start..]) == "endraw";
+                if let Some(close) = is_end.then(|| close(start)).flatten() {
+                    found.push((Piece::Statement, start..close));
+                    at = close;
+                    break;
+                }
             }
-            at = start + 2;
         }
-        self.text.len()
+        self.list.extend(found);
+        Ok(at)
+    }
+
+    fn unclosed(&self, open: usize, close: &str) -> Fault {
+        let what = format!("{} is opened here and not closed", &self.text[open..open + 2]);
+        let how =
+            format!("write {close} behind it; braces as they are: {{% raw %}} … {{% endraw %}}");
+        Fault::new(self.place(open), what, &how)
     }
 
     /// The same of every tag; an expression has no first word.
@@ -201,15 +218,23 @@ impl<'a> Pieces<'a> {
         })
     }
 
-    /// The same without statements: all branches at once.
-    pub(crate) fn bare_sketch(&self) -> String {
-        let blank = |source: &str| -> String {
-            source.chars().map(|sign| if sign == '\n' { '\n' } else { ' ' }).collect()
-        };
-        self.replaced(|piece, source, number| match piece {
-            Piece::Value | Piece::Literal => stand_in(source, number),
-            Piece::Statement | Piece::Comment => blank(source),
-        })
+    /// The same without statements: all branches at once. One that begins a line takes no room,
+    /// as when it is rendered: YAML counts what stands before the first word.
+    pub(crate) fn bare_sketch(&self) -> Bare {
+        let text = String::with_capacity(self.text.len());
+        let mut bare = Bare { text, line: 1, cut: BTreeMap::new() };
+        let mut at = 0;
+        for (number, (piece, range)) in self.list.iter().enumerate() {
+            bare.push(&self.text[at..range.start]);
+            let source = &self.text[range.clone()];
+            match piece {
+                Piece::Value | Piece::Literal => bare.push(&stand_in(source, number)),
+                Piece::Statement | Piece::Comment => bare.leave_out(source),
+            }
+            at = range.end;
+        }
+        bare.push(&self.text[at..]);
+        bare
     }
 
     /// A text of the sketch with what was written.
@@ -255,6 +280,40 @@ impl<'a> Pieces<'a> {
     }
 }
 
+/// A sketch without statements.
+#[derive(Debug)]
+pub(crate) struct Bare {
+    pub(crate) text: String,
+    line: usize,
+    /// Signs that were left out at the start of a line, by its number.
+    cut: BTreeMap<usize, usize>,
+}
+
+impl Bare {
+    fn push(&mut self, part: &str) {
+        self.line += part.matches('\n').count();
+        self.text.push_str(part);
+    }
+
+    fn leave_out(&mut self, source: &str) {
+        let before = self.text.rsplit('\n').next().unwrap_or_default();
+        if before.trim().is_empty() {
+            self.push(&"\n".repeat(source.matches('\n').count()));
+            let last = source.rsplit('\n').next().unwrap_or_default();
+            *self.cut.entry(self.line).or_default() += last.chars().count();
+        } else {
+            let blank = |sign| if sign == '\n' { '\n' } else { ' ' };
+            self.push(&source.chars().map(blank).collect::<String>());
+        }
+    }
+
+    /// Where it stands in the file.
+    pub(crate) fn place(&self, at: Place) -> Place {
+        let (line, column) = (at.line as usize, at.column as usize);
+        Place::new(line, column + self.cut.get(&line).copied().unwrap_or(0))
+    }
+}
+
 fn stand_in(source: &str, number: usize) -> String {
     let width = source.chars().count().saturating_sub(1);
     std::iter::once(mark(number)).chain(std::iter::repeat_n(FILLER, width)).collect()
@@ -265,9 +324,8 @@ fn keyword(tag: &str) -> &str {
     inside.split(|sign: char| !sign.is_alphanumeric()).next().unwrap_or("")
 }
 
-/// Behind the mark that closes a tag, which is no part of a text in quotes. One that is never
-/// closed takes all the rest; minijinja will say so.
-fn closing(rest: &str, close: &str) -> usize {
+/// Behind the mark that closes a tag, which is no part of a text in quotes.
+fn closing(rest: &str, close: &str) -> Option<usize> {
     let mut quoted: Option<char> = None;
     let mut escaped = false;
     for (at, sign) in rest.char_indices() {
@@ -275,12 +333,12 @@ fn closing(rest: &str, close: &str) -> usize {
             _ if escaped => escaped = false,
             Some(_) if sign == '\\' => escaped = true,
             Some(quote) if sign == quote => quoted = None,
-            None if rest[at..].starts_with(close) => return at + close.len(),
+            None if rest[at..].starts_with(close) => return Some(at + close.len()),
             None if matches!(sign, '"' | '\'') => quoted = Some(sign),
             Some(_) | None => {}
         }
     }
-    rest.len()
+    None
 }
 
 /// Is it an expression? A bare name is; the rest is tried, each once.

@@ -157,6 +157,11 @@ impl Problems {
         self.list.borrow().iter().any(Problem::is_error)
     }
 
+    /// Whether something from this line on, and before the other, is an error.
+    pub(crate) fn has_error_in(&self, lines: std::ops::Range<u32>) -> bool {
+        self.list.borrow().iter().any(|it| it.is_error() && lines.contains(&it.line))
+    }
+
     pub(crate) fn take(self) -> Vec<Problem> {
         let mut list = self.list.into_inner();
         list.sort_by_key(|problem| (problem.line, problem.column, problem.severity));

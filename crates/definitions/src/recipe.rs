@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use minijinja::UndefinedBehavior;
-
 use crate::build::lost_sub_recipes;
 use crate::definition::{Definition, Kind, Origin, Retry, Settings, SubRecipe};
 use crate::fields::Fields;
-use crate::pieces::{Pieces, is_mark};
+use crate::pieces::Pieces;
 use crate::problem::{Place, Problems};
+use crate::shape::{structure, twice_in_any_case};
 use crate::template::Variables;
 use crate::tree::{Fault, Node, Value};
-use crate::yaml::{Tabs, Twice, tell_tabs};
-use crate::{hidden, json, own, parameter, schema, server, template, tools, yaml};
+use crate::whence::Whence;
+use crate::{hidden, markdown, own, parameter, schema, server, template, tools};
 
 /// Seconds; the defaults of the recipes' own program.
 const CHECK_TIMEOUT_S: u64 = 300;
@@ -30,8 +29,12 @@ pub(crate) fn load(text: &str, origin: &Origin, problems: &Problems) -> Option<D
     };
     let pieces = Pieces::of(text).map_err(told).ok()?;
     let variables = template::variables(&pieces, origin.folder()).map_err(told).ok()?;
-    let node = structure(&pieces, origin, problems)?;
-    let mut definition = read(&node, origin, problems)?;
+    let (node, whence) = structure(&pieces, origin, problems)?;
+    let mut definition = match whence {
+        None => read(&node, origin, problems)?,
+        Some(whence) => read_parts(&node, origin, &whence, problems)?,
+    };
+    markdown::odd_name(&definition.name, Place::START, problems);
     compare(&definition, &variables, &pieces, problems);
     twice_in_any_case(&definition, &pieces, problems);
     // At building it is an error; before that the file may still be written.
@@ -40,109 +43,29 @@ pub(crate) fn load(text: &str, origin: &Origin, problems: &Problems) -> Option<D
     Some(definition)
 }
 
-/// The tree of a template: as it is written, else with all branches at once, else rendered with
-/// nothing known when it is made of several files.
-fn structure(pieces: &Pieces<'_>, origin: &Origin, problems: &Problems) -> Option<Node> {
-    let restored = |node: Node| node.map_text(&|text, _| pieces.restore(text));
-    let first = if template::includes(pieces) {
-        Err(Fault::new(Place::START, "made of several files", ""))
-    } else {
-        parse(&pieces.sketch(), &origin.file, Twice::Refused)
-    };
-    let mut fault = match first {
-        Ok((node, tabs)) => {
-            tell_tabs(tabs, problems);
-            return Some(restored(node));
-        }
-        Err(fault) => fault,
-    };
-    if template::includes(pieces) {
-        return rendered(pieces, origin, problems);
-    }
-    if pieces.keywords().next().is_some() && !fault.is_bound() {
-        match parse(&pieces.bare_sketch(), &origin.file, Twice::FirstWins) {
-            Ok((node, tabs)) => {
-                tell_tabs(tabs, problems);
-                return Some(restored(node));
-            }
-            // The reading that got further met the true mistake.
-            Err(later) if later.place > fault.place => fault = later,
-            Err(_) => {}
+/// The same as [`read`] with everything told where it was written.
+fn read_parts(
+    node: &Node,
+    origin: &Origin,
+    whence: &Whence,
+    problems: &Problems,
+) -> Option<Definition> {
+    let found = Problems::new(&origin.file);
+    let mut definition = read(node, origin, &found);
+    problems.extend(found.take().into_iter().map(|it| whence.mended(it)).collect());
+    if let Some(definition) = &mut definition {
+        let parameters = definition.parameters.iter_mut().map(|it| &mut it.place);
+        let subs = definition.sub_recipes.iter_mut().map(|it| &mut it.place);
+        let program = definition
+            .own
+            .passthrough
+            .iter_mut()
+            .flat_map(|it| std::iter::once(&mut it.place).chain(&mut it.writes_at));
+        for place in parameters.chain(subs).chain(program) {
+            *place = whence.place(*place);
         }
     }
-    problems.error(fault.place, fault.what, "the recipe cannot be read", fault.how);
-    None
-}
-
-/// Branches may say the same key; outside of them it is a mistake.
-fn twice_in_any_case(definition: &Definition, pieces: &Pieces<'_>, problems: &Problems) {
-    if pieces.keywords().next().is_none() {
-        return;
-    }
-    let origin = &definition.origin;
-    let value = |one: &parameter::Parameter| one.default.clone().unwrap_or_else(|| "1".to_owned());
-    let values = definition.parameters.iter().map(|one| (one.key.clone(), value(one))).collect();
-    let text = template::render(pieces, origin.folder(), &values, UndefinedBehavior::Chainable);
-    let Ok(text) = text else { return };
-    let found = parse(text.text(), &origin.file, Twice::Refused).err();
-    let Some(fault) = found.filter(Fault::is_twice) else { return };
-    let written = parse(&pieces.bare_sketch(), &origin.file, Twice::Refused).err();
-    let written = written.filter(|other| other.what == fault.what).unwrap_or(fault);
-    problems.error(written.place, written.what, "one of them would be lost", written.how);
-}
-
-fn rendered(pieces: &Pieces<'_>, origin: &Origin, problems: &Problems) -> Option<Node> {
-    let nothing = BTreeMap::new();
-    let folder = origin.folder();
-    let text = template::render(pieces, folder, &nothing, UndefinedBehavior::Chainable);
-    let tree = text.and_then(|text| {
-        let (node, _) = parse(text.text(), &origin.file, Twice::Refused)?;
-        Ok(node.map_text(&|part, indent| text.fill(part, indent)))
-    });
-    tree.map_err(|fault| {
-        let why = "the recipe and what it includes cannot be read";
-        problems.error(fault.place, fault.what, why, fault.how);
-    })
-    .ok()
-}
-
-/// The tree of a text in the syntax its name says.
-pub(crate) fn parse(text: &str, file: &Path, again: Twice) -> Result<(Node, Tabs), Fault> {
-    let is_json = file.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("json"));
-    if is_json {
-        return json::parse(text).and_then(checked_keys).map(|node| (node, None));
-    }
-    let nothing = || Fault::new(Place::START, "the file is empty", "write: title: …");
-    let (node, tabs) = yaml::parse_with_tabs(text, again)?;
-    Ok((checked_keys(node.ok_or_else(nothing)?)?, tabs))
-}
-
-/// A value may be any text and no name of a field.
-fn checked_keys(node: Node) -> Result<Node, Fault> {
-    let mut found = None;
-    walk_keys(&node, &mut found);
-    match found {
-        None => Ok(node),
-        Some(place) => {
-            let what = "{{ … }} stands where a key is expected";
-            Err(Fault::new(place, what, "write the key out; values may be templates"))
-        }
-    }
-}
-
-fn walk_keys(node: &Node, found: &mut Option<Place>) {
-    match &node.value {
-        Value::Null | Value::Plain(_) | Value::Quoted(_) => {}
-        Value::List(items) => items.iter().for_each(|item| walk_keys(item, found)),
-        Value::Map(fields) => {
-            for (key, value) in fields {
-                if key.text.contains(is_mark) {
-                    found.get_or_insert(key.place);
-                }
-                walk_keys(value, found);
-            }
-        }
-    }
+    definition
 }
 
 /// Names and values as a definition.
@@ -201,6 +124,8 @@ pub(crate) fn read(node: &Node, origin: &Origin, problems: &Problems) -> Option<
     definition.title = Some(title?);
     definition.about = about?;
     own::narrow(&mut definition, &fields);
+    own::unheard(&definition, fields.place("instructions"), problems);
+    own::unchecked(&definition, fields.place("retry"), problems);
     Some(definition)
 }
 
@@ -234,13 +159,24 @@ fn sub_recipe(node: &Node, problems: &Problems) -> Option<SubRecipe> {
     let sub = SubRecipe {
         name: name.unwrap_or_default(),
         path: path?,
-        values: fields.free(&["values"]),
+        values: values(&fields),
         sequential_when_repeated: fields.flag(&["sequential_when_repeated"]).unwrap_or(false),
         about: fields.text(&["description"]),
         place: fields.place("path"),
     };
     fields.finish();
     (!sub.name.is_empty()).then_some(sub)
+}
+
+/// Text stays as it is, and all else is JSON: nothing is `null`.
+fn values(fields: &Fields<'_>) -> BTreeMap<String, String> {
+    let mut values = fields.free(&["values"]);
+    if let Some((_, Node { value: Value::Map(given), .. })) = fields.node(&["values"]) {
+        for (key, _) in given.iter().filter(|(_, node)| node.is_null()) {
+            values.insert(key.text.clone(), "null".to_owned());
+        }
+    }
+    values
 }
 
 fn response(fields: &Fields<'_>) -> Option<serde_json::Value> {
@@ -334,9 +270,13 @@ fn compare(
         let what = format!("\"{name}\" is used and is no parameter");
         problems.error(pieces.place_of(name), what, "it would have no value", how);
     }
-    for parameter in &definition.parameters {
+    for (number, parameter) in definition.parameters.iter().enumerate() {
         let named = parameter::is_name(&parameter.key) && parameter.key != template::RECIPE_DIR;
-        if named && !used.contains(&parameter.key) {
+        // What is wrong in it is to be mended first.
+        let at = parameter.place.line;
+        let next = definition.parameters.get(number + 1).map_or(u32::MAX, |it| it.place.line);
+        let is_broken = problems.has_error_in(at..next.max(at + 1));
+        if named && !used.contains(&parameter.key) && !is_broken {
             let key = &parameter.key;
             let what = format!("the parameter \"{key}\" is not used");
             let why = "people would be asked for nothing";

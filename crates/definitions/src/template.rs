@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
+use crate::definition::Origin;
 use crate::file;
 use crate::limits::{
     FILE_BYTES_MAX, GROWTH_MAX, INCLUDES_MAX, JOINS_MAX, RENDERED_BYTES_MAX, TEMPLATE_DEPTH,
@@ -17,6 +18,7 @@ use crate::limits::{
 use crate::pieces::{Pieces, has_marks, is_mark, mark, number};
 use crate::problem::Place;
 use crate::tree::Fault;
+use crate::whence::Whence;
 
 /// The variable that every recipe has.
 pub(crate) const RECIPE_DIR: &str = "recipe_dir";
@@ -36,12 +38,22 @@ const CAUGHT: &[&str] = &["macro", "call", "filter", "import", "from", "autoesca
 pub(crate) struct Rendered {
     text: String,
     slots: Vec<String>,
+    /// What it includes, by name.
+    parts: Vec<(String, String)>,
 }
 
 impl Rendered {
     /// With marks in the places of values.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Where its lines were written.
+    pub(crate) fn whence(&self, origin: &Origin, text: &str) -> Whence {
+        let parts = self.parts.iter();
+        let parts = parts.map(|(name, text)| (origin.folder().join(name), text.clone()));
+        let main = (origin.file.clone(), text.to_owned());
+        Whence { rendered: self.text.clone(), sources: [main].into_iter().chain(parts).collect() }
     }
 
     /// The values of the marks in a text that is indented so far in the file.
@@ -152,7 +164,7 @@ pub(crate) fn render(
         // The engine takes the last line break away, so it is away here too.
         let text = pieces.text();
         let text = text.strip_suffix('\n').unwrap_or(text).to_owned();
-        return Ok(Rendered { text, slots: Vec::new() });
+        return Ok(Rendered { text, slots: Vec::new(), parts: Vec::new() });
     }
     refuse_caught(pieces)?;
     let slots = Slots::default();
@@ -165,7 +177,9 @@ pub(crate) fn render(
     let values = minijinja::Value::from(values.clone());
     template.render_captured_to(values, &mut out).map_err(|error| failed(&error))?;
     let text = String::from_utf8_lossy(&out.bytes).into_owned();
-    Ok(Rendered { text, slots: slots.take() })
+    let parts = environment.templates().filter(|(name, _)| *name != MAIN);
+    let parts = parts.map(|(name, part)| (name.to_owned(), part.source().to_owned())).collect();
+    Ok(Rendered { text, slots: slots.take(), parts })
 }
 
 /// What could not be rendered rightly, or within bounds.

@@ -127,6 +127,24 @@ impl Node {
     }
 }
 
+impl Node {
+    /// The same with everything elsewhere.
+    pub(crate) fn map_places(self, moved: &dyn Fn(Place) -> Place) -> Node {
+        let value = match self.value {
+            value @ (Value::Null | Value::Plain(_) | Value::Quoted(_)) => value,
+            Value::List(items) => {
+                Value::List(items.into_iter().map(|item| item.map_places(moved)).collect())
+            }
+            Value::Map(fields) => {
+                let there = |key: Key| Key { place: moved(key.place), ..key };
+                let fields = fields.into_iter();
+                Value::Map(fields.map(|(key, it)| (there(key), it.map_places(moved))).collect())
+            }
+        };
+        Node { place: moved(self.place), value, indent: self.indent }
+    }
+}
+
 /// `0755` and `1_000` stay text, as the authors of identifiers expect.
 fn plain_json(text: &str) -> Json {
     let digits = text.strip_prefix('-').unwrap_or(text);

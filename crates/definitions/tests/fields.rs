@@ -80,13 +80,17 @@ fn the_fixtures_have_only_the_problems_they_should() {
     let cases: [(&str, &[&str]); 8] = [
         (
             "recipe.yaml",
-            &["32:24: warning: the variable LD_PRELOAD is left out", ":47:5: warning: a frontend"],
+            &[
+                ":5:1: warning: nobody reads these instructions",
+                "32:24: warning: the variable LD_PRELOAD is left out",
+                ":47:5: warning: a frontend",
+            ],
         ),
         ("wrapped.json", &[]),
         ("blocks.yml", &[]),
         ("child.yaml", &[]),
         ("skills/all-fields/SKILL.md", &[":14:10: warning: \"chat_types\"", "not YAML"]),
-        ("agents/all-fields.md", &[]),
+        ("agents/all-fields.md", &[":22:1: warning: nobody reads these instructions"]),
         ("agents/loose.md", &["3:27: warning: not YAML"]),
         ("agents/table.md", &[]),
     ];

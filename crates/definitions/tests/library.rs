@@ -116,6 +116,7 @@ fn names() {
     folder.write("work/.locum/recipes/review.yml", recipe("Review"));
     folder.write("work/.locum/recipes/research_assistant_recipe.yaml", recipe("Research"));
     folder.write("work/.locum/agents/file-name.md", agent("Own-Name", ""));
+    folder.write("work/.locum/agents/two.md", agent("My Agent", ""));
     folder.write("work/.locum/skills/a/SKILL.md", "---\ndescription: d\naliases-for: bee\n---\nx");
     folder.write("work/.locum/recipes/broken.yaml", "title: [\n");
     let library = scan(&folder, &[]);
@@ -130,6 +131,9 @@ fn names() {
         ("bee", "a"),
         ("a", "a"),
         ("reviewer", "reviewer"),
+        ("my agent", "My Agent"),
+        ("my-agent", "My Agent"),
+        ("MY_AGENT", "My Agent"),
     ];
     for (asked, expected) in cases {
         let found = library.named(asked).map(|found| found.name.as_str());

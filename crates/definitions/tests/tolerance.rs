@@ -234,7 +234,7 @@ fn missing_and_unknown_values() {
         )
     };
     assert_eq!(lines, [missing(5, "aa", "First"), missing(6, "bb", "Second")]);
-    let problems = build_for(Asker::Models, &definition, &Given::default()).unwrap_err();
+    let problems = build_for(Asker::Models, &definition, &Given::default()).unwrap_err().problems();
     for (problem, key) in problems.iter().zip(["aa", "bb"]) {
         assert_eq!(problem.how, format!("parameters: {{\"{key}\": \"…\"}}"));
     }

@@ -66,8 +66,8 @@ pub use message::{
     Body, Denial, Line, Message, Note, Output, Picture, Reply, Source, Spent, Subjects, To,
     Urgency, Usage, Use, Who, clip, headline,
 };
-pub use name::{Known, addressed, distance, meant};
-pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons};
+pub use name::{Known, addressed, at_name, distance, is_same_name, meant};
+pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons, summons_words};
 pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Copied, Deed, Outcome, Receipt, Tally, Why};

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::PICTURE_TOKENS;
-use crate::{AgentId, CallId, Deed, Definition, InputId, Made, Ours, Receipt, Seq, tokens};
+use crate::{
+    AgentId, CallId, Deed, Definition, InputId, Made, Ours, Receipt, Seq, at_name, tokens,
+};
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +96,9 @@ impl Message {
     #[must_use]
     pub fn words(&self) -> String {
         match &self.to {
-            To::Name(name) => String::from(alloc::format!("@{name} {}", self.text).trim_end()),
+            To::Name(name) => {
+                String::from(alloc::format!("{} {}", at_name(name), self.text).trim_end())
+            }
             To::Floor | To::Main | To::Agent(_) => self.text.clone(),
         }
     }

@@ -67,10 +67,15 @@ pub fn meant(
     Ok(Message { text, to, ..message })
 }
 
-/// The name a text begins with, and the words for them.
+/// The name a text begins with, and the words for them. One with spaces stands in quotes.
 #[must_use]
 pub fn addressed(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim_start().strip_prefix('@')?;
+    if let Some(quoted) = rest.strip_prefix('"') {
+        let (name, after) = quoted.split_once('"')?;
+        let is_name = !name.trim().is_empty() && !name.contains(char::is_control);
+        return is_name.then(|| (name.trim(), after.trim_start_matches([':', ',']).trim()));
+    }
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let name = rest[..end].trim_end_matches([':', ',', ';', '.', '!', '?']);
     let is_name = name.starts_with(|sign: char| sign.is_alphanumeric() || sign == '_')
@@ -97,6 +102,25 @@ fn is_in_name(sign: char) -> bool {
     sign.is_alphanumeric() || matches!(sign, '-' | '_' | '.')
 }
 
+/// Whether two names are one but for large letters and for what stands between their words: a name
+/// with spaces can be typed with hyphens.
+#[must_use]
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    fn folded(name: &str) -> impl Iterator<Item = char> {
+        let is_gap = |sign: char| sign.is_whitespace() || matches!(sign, '-' | '_');
+        let letters = name.trim().chars().map(move |sign| if is_gap(sign) { '-' } else { sign });
+        letters.flat_map(char::to_lowercase)
+    }
+    folded(one).eq(folded(other))
+}
+
+/// A name as it is written after `@`.
+#[must_use]
+pub fn at_name(name: &str) -> String {
+    let is_plain = addressed(&format!("@{name}")).is_some_and(|(said, _)| said == name);
+    if is_plain { format!("@{name}") } else { format!("@\"{name}\"") }
+}
+
 impl Session {
     /// The input a message became when its channel delivered it before.
     pub(crate) fn seen_before(&self, message: &Message, at: Time) -> Option<InputId> {
@@ -118,9 +142,19 @@ impl Session {
         if !found.is_empty() {
             return found;
         }
+        // Only a name of several words has another spelling.
+        let spaced = |agent: &&Agent| {
+            agent.label.contains(char::is_whitespace) && is_same_name(&agent.label, name)
+        };
+        let found: Vec<AgentId> = live().filter(spaced).map(|agent| agent.id).collect();
+        if !found.is_empty() {
+            return found;
+        }
         let summoned = |agent: &&Agent| {
             let by_name = matches!(agent.parent, Some((_, Link::Note)));
-            agent.name == name && by_name && agent.home == Mode::Floor
+            let is_so_named = agent.name == name
+                || agent.name.contains(char::is_whitespace) && is_same_name(&agent.name, name);
+            is_so_named && by_name && agent.home == Mode::Floor
         };
         live().filter(summoned).map(|agent| agent.id).collect()
     }
@@ -283,6 +317,10 @@ mod tests {
             ("@poet", Some(("poet", ""))),
             ("@main/poet rain", Some(("main/poet", "rain"))),
             ("@plugin:poet rain", Some(("plugin:poet", "rain"))),
+            ("@\"my poet\" rain", Some(("my poet", "rain"))),
+            ("@\"my poet\": rain", Some(("my poet", "rain"))),
+            ("@\"\" rain", None),
+            ("@\"my poet rain", None),
             ("@ poet", None),
             ("poet@home rain", None),
             ("@a(b) rain", None),
@@ -316,6 +354,24 @@ mod tests {
         }
         let many: Vec<String> = (0..1_000).map(|it| format!("@n{it}")).collect();
         assert_eq!(mentions(&many.join(" ")).len(), MENTIONS_MAX);
+    }
+
+    #[test]
+    fn names_of_several_words() {
+        let cases = [
+            ("my agent", "my-agent", true),
+            ("My Agent", "my_agent", true),
+            ("a_b-c", "a-b_c", true),
+            ("my agent", "myagent", false),
+            ("my agent", "my-agents", false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(is_same_name(one, other), expected, "{one} {other}");
+        }
+        let cases = [("poet", "@poet"), ("my poet", "@\"my poet\""), ("a(b)", "@\"a(b)\"")];
+        for (name, expected) in cases {
+            assert_eq!(at_name(name), expected);
+        }
     }
 
     #[test]

@@ -117,6 +117,13 @@ pub fn relay(session: &Session, key: Key) -> Option<Relay> {
     Some((**relay).clone())
 }
 
+/// What was said to whom a `Summon` of this key is to bring.
+#[must_use]
+pub fn summons_words(session: &Session, key: Key) -> Option<&str> {
+    let waiting = session.queue.iter().find(|waiting| waiting.input == InputId(key.0))?;
+    Some(&waiting.message.text)
+}
+
 /// The name a `Summon` of this key is to bring a definition for. `None` if it is no longer owed.
 #[must_use]
 pub fn summons(session: &Session, key: Key) -> Option<&str> {

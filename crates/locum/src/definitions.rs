@@ -104,6 +104,8 @@ impl Sight {
 
     fn row(&self, found: &Found) -> Vec<String> {
         const ABOUT: usize = 60;
+        // One long name must not push everything else off the screen.
+        const NAME: usize = 40;
         let from = format!("{} {}", found.origin.scope.word(), found.origin.file.display());
         let about = found.title.as_ref().filter(|_| found.about.is_empty()).unwrap_or(&found.about);
         let mark = if found.shadowed_by.is_some() {
@@ -113,7 +115,7 @@ impl Sight {
         } else {
             " (off)"
         };
-        let name = clean(&found.name).replace('\n', " ");
+        let name = row(&found.name, NAME);
         vec![format!("{name}{mark}"), found.kind.word().to_owned(), clean(&from), row(about, ABOUT)]
     }
 

@@ -33,9 +33,10 @@ pub(crate) struct Equipped {
     pub(crate) from: Option<Definition>,
 }
 
+/// `named` is the model, `words` are what is said first.
 pub(crate) async fn equip(
     flags: &Run,
-    named: Option<&str>,
+    (named, words): (Option<&str>, Option<&str>),
     settings: &Arc<config::Config>,
     mut place: Place,
     clock: &Arc<dyn Clock>,
@@ -71,7 +72,7 @@ pub(crate) async fn equip(
         agreed,
     };
     let librarian = Arc::new(Librarian::new(world, files));
-    let from = root::of(flags, &librarian, chosen.script.as_ref(), person)?;
+    let from = root::of(flags, &librarian, chosen.script.as_ref(), (person, words))?;
     Ok(Equipped { chosen, tools, crew, librarian, from })
 }
 

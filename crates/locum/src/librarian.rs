@@ -2,19 +2,20 @@
 //! names one, built with the call's values, narrowed to what the kernel judges by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
-    Asker, Built, Definition, Found, Given, Kind, Library as Files, Loaded, NotFound, Origin,
-    Outcome, Parameter, Problem, Reach, Scope, Server, StartedBy, build_for, fingerprint,
-    load_from, to_kernel,
+    Asker, Built, Definition, Found, Given, InputType, Kind, Library as Files, Loaded, NotFound,
+    Origin, Outcome, Parameter, Problem, Reach, Scope, Server, StartedBy, Unbuilt as Wrong,
+    build_for, fingerprint, load_from, offered, to_kernel,
 };
 use locum_kernel::{
-    Check, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Rights, Sub, Time,
-    ToolSpec, Wanted, distance,
+    Check, Class, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Rights, Sub,
+    Time, ToolSpec, Wanted, distance,
 };
 use locum_runtime::form;
 use locum_runtime::library::Library;
@@ -24,6 +25,7 @@ use locum_runtime::tool::Toolbox;
 use locum_tools::Place;
 use serde_json::Value;
 
+use crate::arguments;
 use crate::config::Config;
 use crate::library::{Shelves, is_on};
 use crate::model::Models;
@@ -119,13 +121,17 @@ impl Library for Librarian {
         Some(self.offered(&state.files))
     }
 
-    fn summon(&self, name: &str) -> Named {
+    fn summon(&self, name: &str, words: &str) -> Named {
         let files = self.files_with(name);
         match files.named(name) {
-            Ok(found) => match self.summoned(&files, found) {
+            Ok(found) => match self.summoned(&files, found, words) {
                 Ok(made) => Named::Made(Box::new(made)),
                 Err(why) => Named::Not(why),
             },
+            // There is a file, so it is meant; what is wrong in it is what helps.
+            Err(missing) if !missing.skipped.is_empty() && !self.is_known(name) => {
+                Named::Not(missing.to_string())
+            }
             Err(_) => Named::Nothing,
         }
     }
@@ -175,7 +181,7 @@ impl Librarian {
             let offer = || Offer {
                 name: found.name.clone(),
                 kind: judged_kind(found.kind),
-                about: about(found),
+                about: offered(&found.about, &found.parameters),
             };
             offers.entry(&found.name).or_insert_with(offer);
             if offers.len() >= OFFERS_MAX {
@@ -242,15 +248,15 @@ impl Librarian {
         }
         let built =
             self.built(Asker::Models, &definition, values).map_err(|why| why.words(name))?;
-        Ok(self.judged(files, &built))
+        Ok(self.judged(files, &built, &wanted.message))
     }
 
     /// What a person starts by name. Who may start it otherwise does not matter.
-    fn summoned(&self, files: &Files, found: &Found) -> Result<Judged, String> {
+    fn summoned(&self, files: &Files, found: &Found, words: &str) -> Result<Judged, String> {
         let definition = self.read(files.load(found))?;
         let built = self.built(Asker::People, &definition, BTreeMap::new());
         let built = built.map_err(|why| why.words(&found.name))?;
-        let mut judged = self.judged(files, &built);
+        let mut judged = self.judged(files, &built, words);
         // Nobody is asked on this way, so nothing starts that somebody must agree to.
         if let Some(caution) = judged.caution.take() {
             self.say(&format!("note: not done, because nobody agreed: {caution}"));
@@ -270,7 +276,7 @@ impl Librarian {
             .built(Asker::Models, &definition, all)
             .map_err(|why| why.words(&sub.offer.name))?;
         let files = self.files();
-        let mut judged = self.judged(&files, &built);
+        let mut judged = self.judged(&files, &built, "");
         judged.name.clone_from(&sub.offer.name);
         judged.stands_in = self.stands_in(&files, &judged.name, &built.definition.origin);
         Ok(judged)
@@ -296,16 +302,21 @@ impl Librarian {
         values: BTreeMap<String, String>,
     ) -> Result<Built, Unbuilt> {
         let workspace = self.world.shelves.workspace.clone();
-        let given = Given { values, base: workspace.clone(), roots: vec![workspace] };
+        let given = match asker {
+            Asker::People => chosen(definition, values, workspace),
+            Asker::Models => Given { values, base: workspace.clone(), roots: vec![workspace] },
+        };
         match build_for(asker, definition, &given) {
             Ok(Outcome::Built(built)) => Ok(*built),
             Ok(Outcome::Needs(needs)) => Err(Unbuilt::Needs(needs)),
-            Err(problems) => Err(Unbuilt::Wrong(problems)),
+            Err(Wrong::Values(problems)) => Err(Unbuilt::Values(problems)),
+            Err(Wrong::File(problems)) => Err(Unbuilt::Wrong(problems)),
         }
     }
 
-    /// What the kernel hears of it, with everything only this place knows filled in.
-    pub(crate) fn judged(&self, files: &Files, built: &Built) -> Judged {
+    /// What the kernel hears of it, with everything only this place knows filled in. `words` are
+    /// what it was called with.
+    pub(crate) fn judged(&self, files: &Files, built: &Built, words: &str) -> Judged {
         let definition = &built.definition;
         let specs = self.world.tools.specs();
         self.tell(built.problems.iter());
@@ -324,7 +335,13 @@ impl Librarian {
             }
         }
         self.miss_servers(definition, &specs);
+        if definition.kind == Kind::Skill {
+            judged.instructions = arguments::filled(&judged.instructions, words);
+        }
         judged.instructions.push_str(&self.besides(files, definition));
+        if definition.memory.is_some() {
+            judged.instructions.push_str(remembers(&judged.uses));
+        }
         judged.stands_in = self.stands_in(files, &judged.name, &definition.origin);
         let asks = definition.servers.iter().filter(|it| it.needs_consent);
         if asks.clone().any(|server| !self.world.agreed.has(server, &definition.origin.file)) {
@@ -384,9 +401,6 @@ impl Librarian {
             let Some(called) = &server.called else { continue };
             let start = server.prefix();
             let _ = write!(text, "\n\nThe tools of the server `{called}` begin with `{start}`.");
-        }
-        if definition.memory.is_some() {
-            text.push_str(REMEMBERS);
         }
         text
     }
@@ -457,9 +471,28 @@ fn find<'f>(files: &'f Files, wanted: &Wanted) -> Result<&'f Found, NotFound> {
     skill.map_or_else(|| files.named(&wanted.name), Ok)
 }
 
+/// Files that a person names are where they stand, before they are in the workspace, and may be
+/// anywhere: nobody else has chosen them.
+fn chosen(
+    definition: &Definition,
+    mut values: BTreeMap<String, String>,
+    workspace: PathBuf,
+) -> Given {
+    let here = env::current_dir().unwrap_or_else(|_| workspace.clone());
+    for parameter in definition.parameters.iter().filter(|it| it.input == InputType::File) {
+        if let Some(path) = values.get_mut(&parameter.key) {
+            let found = Some(here.join(&*path)).filter(|it| it.exists());
+            *path = found.map_or_else(|| path.clone(), |it| it.display().to_string());
+        }
+    }
+    Given { values, base: workspace, roots: vec![PathBuf::from("/")] }
+}
+
 /// Why a definition could not be built.
 pub(crate) enum Unbuilt {
     Needs(Vec<Parameter>),
+    /// With other values it may be.
+    Values(Vec<Problem>),
     Wrong(Vec<Problem>),
 }
 
@@ -467,13 +500,22 @@ impl Unbuilt {
     fn words(&self, name: &str) -> String {
         match self {
             Unbuilt::Needs(needs) => needed(name, needs),
-            Unbuilt::Wrong(problems) => listed(problems),
+            Unbuilt::Values(problems) | Unbuilt::Wrong(problems) => listed(problems),
         }
     }
 }
 
-const REMEMBERS: &str = "\n\nYou have a memory of your own. Look with memory_search for what you \
-    noted before, and keep what will be worth knowing next time with memory_save, scope agent.";
+/// Who may change nothing may still look.
+fn remembers(uses: &Rights) -> &'static str {
+    if uses.allow("memory_save", Class::Write) {
+        "\n\nYou have a memory of your own. Look with memory_search for what you noted before, and \
+         keep what will be worth knowing next time with memory_save, scope agent."
+    } else if uses.allow("memory_search", Class::Read) {
+        "\n\nYou have a memory of your own. Look with memory_search for what you noted before."
+    } else {
+        ""
+    }
+}
 
 fn judged_kind(kind: Kind) -> JudgedKind {
     match kind {
@@ -481,18 +523,6 @@ fn judged_kind(kind: Kind) -> JudgedKind {
         Kind::Skill => JudgedKind::Skill,
         Kind::Agent => JudgedKind::Agent,
     }
-}
-
-/// One line, with what a caller must give.
-fn about(found: &Found) -> String {
-    let text = found.about.split_whitespace().collect::<Vec<_>>().join(" ");
-    let keys = found.parameters.iter().map(
-        |(key, needed)| {
-            if *needed { key.clone() } else { format!("{key}?") }
-        },
-    );
-    let keys: Vec<String> = keys.collect();
-    if keys.is_empty() { text } else { format!("(parameters: {}) {text}", keys.join(", ")) }
 }
 
 /// Values as recipes have them: text. Other values are written as JSON.

@@ -12,6 +12,7 @@
 mod absent;
 mod act;
 mod address;
+mod arguments;
 mod bring;
 mod check;
 mod complaint;

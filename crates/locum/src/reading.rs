@@ -5,7 +5,7 @@ use std::path::Path;
 
 use locum_definitions::{
     Kind, Library, Loaded, Origin, Passthrough, Place as At, Problem, Severity, load_from,
-    lost_sub_recipes,
+    lost_sub_recipes, rehearsed,
 };
 use locum_tools::{Place, Unfit, unfit};
 
@@ -43,6 +43,9 @@ pub(crate) fn with(loaded: Loaded, around: &Around<'_>, reader: Reader) -> Loade
         problems.extend(skills.filter_map(|(name, at)| lost(file, name, at, around)));
         if reader == Reader::Checks {
             harden(&mut problems, lost_sub_recipes(found));
+            if !problems.iter().any(Problem::is_error) {
+                problems.extend(rehearsed(found));
+            }
         }
         problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
     }

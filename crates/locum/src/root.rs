@@ -15,6 +15,7 @@ use crate::complaint::{Complaint, USAGE};
 use crate::flags::Run;
 use crate::librarian::{Librarian, Unbuilt, listed, without_servers};
 use crate::print;
+use crate::text::{clean, row};
 use crate::trust::{self, Person};
 
 /// Times a person is asked again after an answer that does not fit.
@@ -26,10 +27,14 @@ pub(crate) fn of(
     flags: &Run,
     librarian: &Librarian,
     script: Option<&Script>,
-    person: Person,
+    (person, words): (Person, Option<&str>),
 ) -> Result<Option<Judged>, Complaint> {
-    let is_played = |name: &str| script.is_some_and(|script| script.plays(name));
+    // Who is only played by whoever has no part of their own is nobody in particular.
+    let has_part = |name: &str| script.is_some_and(|script| script.names().any(|it| it == name));
+    let values = values(flags)?;
     let files = librarian.files();
+    let no_values =
+        |name: &str| if values.is_empty() { Ok(None) } else { Err(Complaint::no_values(name)) };
     let definition = match (&flags.recipe, &flags.agent) {
         (Some(recipe), _) => recipe_of(recipe, librarian, &files)?,
         (None, Some(name)) => match files.named(name) {
@@ -37,13 +42,16 @@ pub(crate) fn of(
                 let taken = librarian.taken(files.load(found));
                 taken.map_err(|problems| Complaint::definition(name, &problems))?
             }
-            Err(_) if is_played(name) => return Ok(None),
-            Err(not_found) => return Err(Complaint::not_found(&not_found)),
+            Err(_) if has_part(name) => return no_values(name),
+            Err(not_found) => return Err(Complaint::not_found(&not_found).with_parts(script)),
         },
-        (None, None) => return Ok(None),
+        (None, None) => return no_values("main"),
     };
-    let built = built(&definition, librarian, flags.param.iter().cloned().collect())?;
-    let mut judged = librarian.judged(&files, &built);
+    if definition.parameters.is_empty() {
+        no_values(&definition.name)?;
+    }
+    let built = built(&definition, librarian, values)?;
+    let mut judged = librarian.judged(&files, &built, words.unwrap_or_default());
     judged.kind = JudgedKind::Main;
     if flags.model.is_some() {
         judged.model = None;
@@ -58,10 +66,22 @@ pub(crate) fn of(
         }
     }
     // A script that has nothing for the root would only say that it ended.
-    if script.is_some() && !is_played(&judged.name) {
+    let is_silent = script.is_some_and(|script| !script.plays(&judged.name));
+    if is_silent && judged.program.is_none() {
         print::note(&format!("note: the script has nothing for {}", judged.name));
     }
     Ok(Some(judged))
+}
+
+/// What `--param` gives, each once.
+fn values(flags: &Run) -> Result<BTreeMap<String, String>, Complaint> {
+    let mut values: BTreeMap<String, String> = BTreeMap::new();
+    for (key, value) in &flags.param {
+        if let Some(before) = values.insert(key.clone(), value.clone()) {
+            return Err(Complaint::twice(key, [&before, value]));
+        }
+    }
+    Ok(values)
 }
 
 /// What is said first: what the root's definition begins with, then what was typed.
@@ -96,6 +116,7 @@ fn built(
         match librarian.built(Asker::People, definition, values.clone()) {
             Ok(built) => return Ok(built),
             Err(Unbuilt::Wrong(problems)) => return Err(Complaint::definition(name, &problems)),
+            Err(Unbuilt::Values(problems)) => return Err(Complaint::values(name, &problems)),
             Err(Unbuilt::Needs(needs)) if io::stdin().is_terminal() => {
                 for parameter in &needs {
                     values.insert(parameter.key.clone(), asked(parameter)?);
@@ -151,6 +172,48 @@ impl Complaint {
             what: format!("{name} cannot be used."),
             cause: listed(problems),
             next: "correct that, then locum check FILE".into(),
+            exit: USAGE,
+        }
+    }
+
+    /// Those that the script has a part for can be named as well.
+    fn with_parts(self, script: Option<&Script>) -> Complaint {
+        let parts: Vec<&str> = script.into_iter().flat_map(Script::names).take(10).collect();
+        if parts.is_empty() {
+            return self;
+        }
+        let cause = format!("{} The script has parts for {}.", self.cause, parts.join(", "));
+        Complaint { cause: clean(&cause), ..self }
+    }
+
+    fn values(name: &str, problems: &[Problem]) -> Complaint {
+        Complaint {
+            code: "E410",
+            what: format!("{name} cannot start with these values."),
+            cause: listed(problems),
+            next: "run again with other values, each as --param KEY=VALUE".into(),
+            exit: USAGE,
+        }
+    }
+
+    fn no_values(name: &str) -> Complaint {
+        Complaint {
+            code: "E411",
+            what: format!("{} takes no values.", clean(name)),
+            cause: "--param is for what a recipe asks for, and nobody here asks.".into(),
+            next: "run again without --param, or with --recipe FILE".into(),
+            exit: USAGE,
+        }
+    }
+
+    fn twice(key: &str, values: [&str; 2]) -> Complaint {
+        let [one, other] = values.map(|value| row(value, 60));
+        let key = clean(key);
+        Complaint {
+            code: "E411",
+            what: format!("--param {key} is given twice."),
+            cause: format!("It is {one:?} and {other:?}, and only one of them can hold."),
+            next: "run again with one of them".into(),
             exit: USAGE,
         }
     }

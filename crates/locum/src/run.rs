@@ -113,7 +113,7 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     let named = model_named(flags, &driver);
     let place = workshop::place(&key, &root, &folder, places.config);
     let Equipped { chosen, tools, crew, librarian, from } =
-        equip(flags, named.as_deref(), &settings, place.clone(), &clock).await?;
+        equip(flags, (named.as_deref(), text.as_deref()), &settings, place.clone(), &clock).await?;
     let Chosen { model, provider, script, specs, .. } = chosen;
     let text = root::first_words(from.as_ref(), text);
     let approvals = flags.approvals.unwrap_or_else(approvals_here);

@@ -104,6 +104,7 @@ fn defined(session: &Session, name: &str, data: &Path, places: &Places<'_>) -> K
     let files = library(&place, &settings, &trust);
     match files.named(name) {
         Ok(_) => Known::Yes,
+        Err(missing) if !missing.skipped.is_empty() => Known::Not(missing.to_string()),
         Err(_) => Known::No(near(&files, name)),
     }
 }

@@ -54,6 +54,16 @@ const FILES: &[(&str, &str, &[&str])] = &[
             ":6:17: error: \"input_type\" is the text \"text\"; one of string, number, ",
         ],
     ),
+    (
+        "bomb.yaml",
+        "title: t\ndescription: d\nprompt: 'x {{ \"a\" * 1000000000 }}'\n",
+        &[":3:15: error: the template fails: "],
+    ),
+    (
+        "unclosed.yaml",
+        "title: t\ndescription: d\nprompt: \"{{ open\"\nversion: \"{{ recipe_dir }}\"\n",
+        &[":3:10: error: {{ is opened here and not closed; "],
+    ),
     ("a/SKILL.md", "---\nname: a\ndescription: d\n---\nx\n", &[]),
     ("b/SKILL.md", "---\nname: b\n---\n", &[":"]),
     ("agents/x.md", "---\nname: x\ndescription: d\n---\nHi.\n", &[]),

@@ -15,7 +15,8 @@ pub trait Library: Debug + Send + Sync {
     fn news(&self, now: Time) -> Option<Vec<Offer>>;
 
     /// The definition a person names with `@name`, if there is one, or why it cannot be started.
-    fn summon(&self, name: &str) -> Found;
+    /// `words` are what they have for it.
+    fn summon(&self, name: &str, words: &str) -> Found;
 
     /// Names of definitions that are like one that is not there.
     fn near(&self, name: &str) -> Vec<String>;
@@ -61,7 +62,7 @@ pub(crate) fn addressed(
     input: Input,
 ) -> Result<Input, Refusal> {
     let Input::Said(message) = input else { return Ok(input) };
-    let defined = |name: &str| match library.map(|library| library.summon(name)) {
+    let defined = |name: &str| match library.map(|library| library.summon(name, "")) {
         Some(Found::Made(_)) => Known::Yes,
         Some(Found::Not(why)) => Known::Not(why),
         Some(Found::Nothing) => {
@@ -73,8 +74,12 @@ pub(crate) fn addressed(
 }
 
 /// Looks for whom a person named. Files are read, so not on the thread that drives.
-pub(crate) async fn summon(library: Option<Arc<dyn Library>>, key: Key, name: String) -> Input {
-    let look = move || library.map_or(Found::Nothing, |library| library.summon(&name));
+pub(crate) async fn summon(
+    library: Option<Arc<dyn Library>>,
+    key: Key,
+    (name, words): (String, String),
+) -> Input {
+    let look = move || library.map_or(Found::Nothing, |library| library.summon(&name, &words));
     let found = tokio::task::spawn_blocking(look).await;
     // Whoever looked has panicked: that is no reason to lose what was said.
     let found = found.unwrap_or_else(|_| Found::Not("it cannot be read".into()));

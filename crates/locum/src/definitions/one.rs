@@ -133,6 +133,10 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         ),
         ("skills", list(&it.skills)),
         ("chats", chats(it)),
+        (
+            "input",
+            it.skill.input_schema.as_ref().and_then(|it| serde_json::to_string_pretty(it).ok()),
+        ),
         ("output", it.response.as_ref().map(|_| "JSON of a schema".into())),
         ("retry", it.retry.as_ref().map(retry)),
         ("activities", rows(it.activities.clone())),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locum_kernel::{
     AgentId, Effect, Errand, Failure, FailureKind, Found, Input, Key, Output, Ready, Seq, Time,
-    deadline, errand, is_repeatable, owed, parcel, prompt, relay, summons,
+    deadline, errand, is_repeatable, owed, parcel, prompt, relay, summons, summons_words,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -126,7 +126,8 @@ impl Driver {
             }
             Effect::Summon { key } => {
                 let name = summons(&self.session, key).unwrap_or_default().to_owned();
-                let found = library::summon(self.library.clone(), key, name);
+                let words = summons_words(&self.session, key).unwrap_or_default().to_owned();
+                let found = library::summon(self.library.clone(), key, (name, words));
                 self.inflight.start(key, summon_panicked, found);
             }
         }
