@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::definition::{Definition, Scope};
 use crate::problem::Place;
 use crate::server::Reach;
+use crate::variables::Wants;
 
 /// One thing to agree to, in words for the person who is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,14 +27,18 @@ impl Definition {
         for server in &self.servers {
             let name = &server.name;
             match &server.how {
-                Reach::Stdio { command, args, env_keys, .. } => {
+                Reach::Stdio { command, args, .. } => {
                     let line =
                         [command.as_str()].into_iter().chain(args.iter().map(String::as_str));
                     let line = line.collect::<Vec<_>>().join(" ");
-                    ask(format!("start the server {name}: {line}{}", with(env_keys)), server.place);
+                    ask(
+                        format!("start the server {name}: {line}{}", with(&server.wants())),
+                        server.place,
+                    );
                 }
-                Reach::Http { url, env_keys, .. } => {
-                    ask(format!("reach the server {name}: {url}{}", with(env_keys)), server.place);
+                Reach::Http { url, .. } => {
+                    let with = with(&server.wants());
+                    ask(format!("reach the server {name}: {url}{with}"), server.place);
                 }
                 Reach::Python { .. } => ask(format!("run the script {name}"), server.place),
                 // Ours, a face's, or one the person configured.
@@ -52,6 +57,6 @@ impl Definition {
     }
 }
 
-fn with(keys: &[String]) -> String {
-    if keys.is_empty() { String::new() } else { format!(", with {}", keys.join(", ")) }
+fn with(wants: &Wants) -> String {
+    if wants.is_empty() { String::new() } else { format!(", with {wants}") }
 }

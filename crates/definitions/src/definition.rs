@@ -231,7 +231,10 @@ pub enum Permission {
     Plan,
     /// What would have to be asked is denied.
     Deny,
+    /// Asks even where the run's mode would not.
     Ask,
+    /// As the run it is in.
+    Default,
     Edits,
     Auto,
 }
@@ -240,7 +243,7 @@ impl Permission {
     /// More than an agent has of itself.
     #[must_use]
     pub fn widens(self) -> bool {
-        self > Permission::Ask
+        self > Permission::Default
     }
 }
 

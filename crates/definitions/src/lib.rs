@@ -13,6 +13,7 @@ mod definition;
 mod parameter;
 mod server;
 mod server_name;
+mod variables;
 
 mod fields;
 mod file;
@@ -25,6 +26,7 @@ mod tree;
 mod yaml;
 mod yaml_words;
 
+mod bound;
 mod foreign;
 mod markdown;
 mod own;
@@ -70,3 +72,4 @@ pub use places::{Places, count};
 pub use problem::{Place, Problem, Severity};
 pub use server::{Reach, Server, TIMEOUT_S};
 pub use template::CIRCLE;
+pub use variables::{Wants, fill, names};

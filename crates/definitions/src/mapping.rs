@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use locum_kernel::{
     AgentLimits, Check, Class, Definition as Judged, Kind as JudgedKind, Kit, Mode, Offer, Only,
-    Program, ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
+    PolicyMode, Program, ProgramInput, Proof, Rights, Rule, RuleKind, Sub, ToolSpec, Tuning,
 };
 
 use crate::definition::{
-    Definition, Isolation, Kind, PassInput, Passthrough, Permission, Retry, SubRecipe, ToolUse,
+    Definition, Isolation, Kind, PassInput, Passthrough, Permission, Retry, Scope, SubRecipe,
+    ToolUse,
 };
 use crate::problem::{Place, Problems};
 use crate::server::Reach;
@@ -51,6 +52,11 @@ pub fn to_kernel(definition: &Definition, world: &[ToolSpec]) -> Judged {
     judged.rules = rules(definition);
     judged.only = only(definition, world);
     judged.chats.clone_from(&definition.skill.chat_types);
+    judged.cap = match (definition.permission, definition.origin.scope) {
+        (Some(Permission::Ask), _) => Some(PolicyMode::Ask),
+        (Some(Permission::Edits), Scope::Workspace) => Some(PolicyMode::Edits),
+        (Some(_) | None, _) => None,
+    };
     judged.unasked = definition.permission == Some(Permission::Deny);
     judged.subs = definition.sub_recipes.iter().map(|sub| below(definition, sub)).collect();
     judged.proof = definition.retry.as_ref().map(proof);
@@ -239,7 +245,9 @@ fn rules(definition: &Definition) -> Vec<Rule> {
         rules.push(rule(RuleKind::Ask, &tool.name, tool.pattern.as_ref()));
     }
     match definition.permission {
-        None | Some(Permission::Plan | Permission::Ask | Permission::Deny) => {}
+        None
+        | Some(Permission::Plan | Permission::Ask | Permission::Default | Permission::Deny) => {}
+        Some(Permission::Edits) if definition.origin.scope == Scope::Workspace => {}
         Some(Permission::Edits) => {
             rules.extend(["write", "edit"].map(|tool| rule(RuleKind::Allow, tool, None)));
         }

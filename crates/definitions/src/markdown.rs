@@ -19,7 +19,7 @@ use crate::{foreign, hidden, own, permission, schema, server, tools};
 const TOOLS: &[&str] = &["tools", "allowed-tools", "allowed_tools", "allowedTools"];
 
 const PERMISSIONS: &[(&str, Permission)] = &[
-    ("default", Permission::Ask),
+    ("default", Permission::Default),
     ("ask", Permission::Ask),
     ("manual", Permission::Ask),
     ("acceptEdits", Permission::Edits),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use locum_kernel::{Class, Mode};
 
+use crate::bound;
 use crate::definition::{Definition, Own, PassInput, Passthrough, Scope};
 use crate::fields::{Fields, Placed};
 use crate::problem::{Place, Problems, quote};
@@ -231,13 +232,18 @@ pub(crate) fn forbid(fields: &Fields<'_>, scope: Scope) {
 
 /// A project's file narrows. What would widen is taken out and told.
 pub(crate) fn narrow(definition: &mut Definition, fields: &Fields<'_>) {
+    bound::bind(definition, fields.problems());
     if definition.origin.scope != Scope::Workspace {
         return;
     }
     let problems = fields.problems();
     if definition.permission.is_some_and(crate::Permission::widens) {
-        definition.permission = None;
-        let what = "the permission mode is left out";
+        // Fewer questions are not for a project to say; that it goes no further is.
+        definition.permission.take_if(|it| *it == crate::Permission::Auto);
+        let what = match definition.permission {
+            Some(_) => "the permission mode only narrows",
+            None => "the permission mode is left out",
+        };
         let why = "a project's file may ask for less than is allowed, never for more";
         problems.warn(fields.place_as(&MODE), what, why, "set it in a definition of your own");
     }

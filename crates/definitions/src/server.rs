@@ -22,6 +22,9 @@ pub struct Server {
     pub how: Reach,
     /// The only tools of it that may be used; empty is all.
     pub available_tools: Vec<String>,
+    /// Tools of it that may not; a star stands for the rest of a name, here and above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_tools: Vec<String>,
     pub timeout_s: u64,
     /// It came with a project: a person agrees to it once before it starts.
     pub needs_consent: bool,
@@ -154,11 +157,7 @@ fn reach(kind: &str, fields: &Fields<'_>, names: &Names, name: &str) -> Option<R
             let url = address(fields, &names.url)?;
             let headers = fields.free(&["headers"]);
             let (env, env_keys) = environment(fields, &names.env);
-            // The names that are passed on are put into headers.
-            let known = |name: &str| env.contains_key(name) || env_keys.iter().any(|k| k == name);
-            for (name, value) in
-                headers.iter().filter(|(_, value)| !variable(value).is_some_and(known))
-            {
+            for (name, value) in &headers {
                 unfilled(name, value, fields, &["headers"]);
             }
             Some(Reach::Http { url, headers, env, env_keys, socket: fields.text(&["socket"]) })
@@ -270,21 +269,18 @@ fn environment(
     (env, passed)
 }
 
-/// `NAME` of the first `${NAME}` or `${NAME:-default}`.
-fn variable(value: &str) -> Option<&str> {
-    value.split_once("${")?.1.split(['}', ':']).next()
-}
-
-/// Nothing is put in the place of `${NAME}`.
+/// `$NAME` stays as it is; only `${NAME}` is a variable.
 fn unfilled(name: &str, value: &str, fields: &Fields<'_>, keys: &[&str]) {
-    if let Some(variable) = variable(value) {
-        let what =
-            format!("{name} has {} in it, which stays as it is", crate::problem::quote(value));
-        let why = "variables are not put into texts, only passed on by their names";
-        let how = format!("write: env_keys: [{variable}]");
-        let key = keys.iter().find(|key| fields.has(key)).copied().unwrap_or_default();
-        fields.problems().warn(fields.place_below(&[key, name]), what, why, how);
-    }
+    let begins = |sign: char| sign.is_ascii_uppercase() || sign == '_';
+    let mut after = value.split('$').skip(1).filter(|rest| rest.starts_with(begins));
+    let Some(rest) = after.next() else { return };
+    let goes_on = |sign: char| begins(sign) || sign.is_ascii_digit();
+    let variable = rest.split(|sign| !goes_on(sign)).next().unwrap_or_default();
+    let what = format!("{name} has {} in it, which stays as it is", crate::problem::quote(value));
+    let how = format!("write: ${{{variable}}}");
+    let key = keys.iter().find(|key| fields.has(key)).copied().unwrap_or_default();
+    let why = "a variable is put in only where it is in braces";
+    fields.problems().warn(fields.place_below(&[key, name]), what, why, how);
 }
 
 /// `mcpServers`, in an agent's file or a file of its own: a table, a list of names, or both.
@@ -316,6 +312,7 @@ pub(crate) fn by_name(name: &str, place: Place) -> Server {
         about: String::new(),
         how: Reach::Named,
         available_tools: Vec::new(),
+        denied_tools: Vec::new(),
         timeout_s: TIMEOUT_S,
         needs_consent: false,
         place,

@@ -257,7 +257,7 @@ fn changes_are_seen_without_reading() {
 #[test]
 fn projects_may_not_widen() {
     let more = "permissionMode: bypassPermissions\nhooks: {Stop: [x]}\nbase_url: http://evil\n\
-                api_key: secret\nmcpServers: {s: {command: run}}\ntools: [read]\n";
+                api_key: secret\nmcpServers: {s: {command: run}}\ntools: [read, mcp__s]\n";
     let folder = Folder::new();
     folder.write("work/.claude/agents/x.md", agent("x", more));
     folder.write("home/.claude/agents/mine.md", agent("mine", more));
@@ -302,8 +302,10 @@ fn projects_ask() {
     assert_eq!(
         consents("all-fields"),
         [
-            "start the server search: uvx mcp_websearch@latest 8080, with SEARCH_KEY",
-            "reach the server tracker: https://example.com/mcp, with TRACKER_KEY",
+            "start the server search: uvx mcp_websearch@latest 8080, with SEARCH_KEY of your \
+             environment",
+            "reach the server tracker: https://example.com/mcp, with TRACKER_KEY of your \
+             environment",
             "run the script sums",
             "let a program be the agent: other-agent --print",
             "run after every try: test -f out.txt",

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use locum_definitions::{Definition, Kind, Origin, Scope, parse, to_kernel};
-use locum_kernel::{Class, Definition as Judged, Mode, RuleKind, ToolSpec};
+use locum_kernel::{Class, Definition as Judged, Mode, PolicyMode, RuleKind, ToolSpec};
 
 fn definition(kind: Kind, text: &str) -> Definition {
+    definition_in(Scope::User, kind, text)
+}
+
+fn definition_in(scope: Scope, kind: Kind, text: &str) -> Definition {
     let root = PathBuf::from("/nowhere");
     let name = if kind == Kind::Recipe { "x.yaml" } else { "x.md" };
-    let origin = Origin { file: root.join(name), root, scope: Scope::User };
+    let origin = Origin { file: root.join(name), root, scope };
     let loaded = parse(text, kind, &origin);
     loaded.definition.unwrap_or_else(|| panic!("{:#?}", loaded.problems))
 }
@@ -109,6 +113,29 @@ fn agents() {
         assert_eq!(found, (tools.to_owned(), ceiling.to_owned()), "{more}");
         let definition = agent(more);
         assert!(definition.uses.within(&definition.ceiling), "{more}");
+    }
+}
+
+/// Whoever is to ask asks in any mode; what a project's file would allow only narrows.
+#[test]
+fn modes_are_capped() {
+    let cases = [
+        ("color: red", None, None),
+        ("permissionMode: default", None, None),
+        ("permissionMode: ask", Some(PolicyMode::Ask), Some(PolicyMode::Ask)),
+        ("permissionMode: acceptEdits", None, Some(PolicyMode::Edits)),
+        ("permissionMode: bypassPermissions", None, None),
+    ];
+    for (more, mine, projects) in cases {
+        let mapped = |scope| {
+            let text = format!("---\nname: x\ndescription: d\n{more}\n---\nWork.\n");
+            let mapped = to_kernel(&definition_in(scope, Kind::Agent, &text), &world());
+            if scope == Scope::Workspace {
+                assert_eq!(mapped.rules, [], "{more}");
+            }
+            mapped.cap
+        };
+        assert_eq!((mapped(Scope::User), mapped(Scope::Workspace)), (mine, projects), "{more}");
     }
 }
 

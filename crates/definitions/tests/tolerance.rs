@@ -72,9 +72,9 @@ fn slips_of_the_pen() {
             Kind::Recipe,
             format!(
                 "{recipe}extensions:\n  - {{type: stdio, name: x, cmd: y, \
-                 envs: {{A: \"${{A}}\", B: \"b-${{C}}\"}}}}\n"
+                 envs: {{A: \"${{A}}\", B: \"b-$C ${{C}}\"}}}}\n"
             ),
-            &["B has \"b-${C}\" in it, which stays as it is"],
+            &["B has \"b-$C ${C}\" in it, which stays as it is"],
         ),
         (Kind::Recipe, format!("{recipe}max_turns: 5\n"), &["belongs under settings, write: set"]),
         (Kind::Recipe, format!("{recipe}json_schema: {{}}\n"), &["belongs under response"]),

@@ -77,6 +77,10 @@ pub struct Definition {
     /// The only calls of these tools it is meant for; others are denied, to those below it too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<Only>,
+    /// It asks as in this mode where the session's would let it go further, and so does everyone
+    /// below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<PolicyMode>,
     /// What would have to be asked for it is denied.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unasked: bool,
@@ -120,6 +124,7 @@ impl Definition {
             mode: None,
             rules: Vec::new(),
             only: Vec::new(),
+            cap: None,
             unasked: false,
             stands_in: false,
             caution: None,
@@ -384,6 +389,19 @@ pub enum PolicyMode {
     Plan,
     /// Everything the rules and ceilings do not forbid is free.
     Auto,
+}
+
+impl PolicyMode {
+    /// The narrower of two.
+    #[must_use]
+    pub fn meet(self, other: PolicyMode) -> PolicyMode {
+        match (self, other) {
+            (PolicyMode::Plan, _) | (_, PolicyMode::Plan) => PolicyMode::Plan,
+            (PolicyMode::Ask, _) | (_, PolicyMode::Ask) => PolicyMode::Ask,
+            (PolicyMode::Edits, _) | (_, PolicyMode::Edits) => PolicyMode::Edits,
+            (PolicyMode::Auto, PolicyMode::Auto) => PolicyMode::Auto,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

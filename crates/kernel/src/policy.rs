@@ -72,7 +72,7 @@ pub(crate) fn ruling(session: &Session, agent: &Agent, call: &Call, now: Time) -
         return by_mode(session.world.mode, tool, class, &heard);
     }
     let ruled = by_rules(&rules_for(session, agent), &agent.name, &names, &heard);
-    let ruling = ruled.unwrap_or_else(|| by_mode(session.world.mode, tool, class, &heard));
+    let ruling = ruled.unwrap_or_else(|| by_mode(mode(session, agent), tool, class, &heard));
     let ruling = match (ruling, caution(session, call)) {
         // Asked anyway, it says so: who agrees has to know.
         (Ruling::Allow | Ruling::Ask(_), Some(why)) => Ruling::Ask(why),
@@ -210,6 +210,18 @@ fn rules_for<'a>(session: &'a Session, agent: &'a Agent) -> Vec<&'a Rule> {
         at = holder.parent.and_then(|(parent, _)| session.agent(parent));
     }
     rules
+}
+
+/// The session's mode, as far as the definitions of the agent and of those above it go along.
+fn mode(session: &Session, agent: &Agent) -> PolicyMode {
+    let mut mode = session.world.mode;
+    let mut at = Some(agent);
+    while let Some(holder) = at {
+        let cap = session.definition(holder).and_then(|definition| definition.cap);
+        mode = cap.map_or(mode, |cap| mode.meet(cap));
+        at = holder.parent.and_then(|(parent, _)| session.agent(parent));
+    }
+    mode
 }
 
 fn is_unasked(session: &Session, agent: &Agent) -> bool {

@@ -1,21 +1,22 @@
 //! Servers that definitions bring, as what starts them: with the keys that the person keeps, and
 //! what was agreed to remembered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use locum_definitions::{Reach, Server};
+use locum_definitions::{Reach, Server, fill};
 use locum_mcp::{ServerSpec, Transport};
-use locum_tools::{Bring, Brought, Place, environment};
+use locum_tools::{Bring, Brought, Place};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::config::Config;
+use crate::print;
 use crate::text::clean;
 use crate::trust::{By, Trust, approve};
-use crate::{print, providers};
+use crate::variables::Environment;
 
 /// Whoever was made from a definition was agreed to, which is kept unless everything is agreed to
 /// for this run.
@@ -24,8 +25,8 @@ struct Agreement {
     data: PathBuf,
     folder: PathBuf,
     keep: Keep,
-    /// Names of keys to models, which are the person's and no project's.
-    keys: BTreeSet<String>,
+    persons: Environment,
+    projects: Environment,
 }
 
 #[derive(Debug)]
@@ -40,22 +41,20 @@ pub(crate) fn brought(place: &Place, trust: &Trust, settings: &Config) -> Brough
         Trust::Yes { by: By::Answer, .. } | Trust::No => Keep::Answers,
     };
     let (data, folder) = (place.data.clone(), place.workspace.clone());
-    let mut keys: BTreeSet<String> = settings.keys().map(str::to_owned).collect();
-    keys.extend(providers::keys().map(str::to_owned));
-    Brought::new(place, Box::new(Agreement { data, folder, keep, keys }))
+    let (persons, projects) = (Environment::of_person(), Environment::of_project(settings));
+    Brought::new(place, Box::new(Agreement { data, folder, keep, persons, projects }))
 }
 
 impl Bring for Agreement {
     fn spec(&self, server: &Value) -> Result<ServerSpec, String> {
         let server = Server::deserialize(server).map_err(|error| error.to_string())?;
-        if let Some(key) = self.wrongly_wanted(&server) {
-            return Err(format!("{key} is the key to a model, which no project's server is given"));
-        }
-        let allowed = Some(server.available_tools).filter(|list| !list.is_empty());
+        let environment = if server.needs_consent { &self.projects } else { &self.persons };
+        let allowed = Some(server.available_tools.clone()).filter(|list| !list.is_empty());
         Ok(ServerSpec {
             timeout: Duration::from_secs(server.timeout_s),
             allowed_tools: allowed,
-            ..ServerSpec::new(server.name, transport(server.how)?)
+            denied_tools: server.denied_tools.clone(),
+            ..ServerSpec::new(&server.name, filled(&server, environment)?)
         })
     }
 
@@ -74,35 +73,30 @@ impl Bring for Agreement {
     }
 }
 
-impl Agreement {
-    /// A key that a project's file wants for its server.
-    fn wrongly_wanted(&self, server: &Server) -> Option<&String> {
-        let is_wanted = |key: &&String| match &server.how {
-            Reach::Stdio { env_keys, env: filled, .. }
-            | Reach::Http { env_keys, headers: filled, .. } => {
-                let place = format!("${{{key}}}");
-                env_keys.contains(key) || filled.values().any(|text| text.contains(&place))
-            }
-            Reach::Python { .. }
-            | Reach::Builtin { .. }
-            | Reach::Frontend { .. }
-            | Reach::Named => false,
-        };
-        self.keys.iter().find(is_wanted).filter(|_| server.needs_consent)
-    }
-}
-
-fn transport(how: Reach) -> Result<Transport, String> {
-    match how {
+/// How a server is reached, with its variables in it; or why it cannot be.
+pub(crate) fn filled(server: &Server, environment: &Environment) -> Result<Transport, String> {
+    match &server.how {
         Reach::Stdio { command, args, env, env_keys } => {
-            let env = with_keys(filled(env), &env_keys)?;
-            Ok(Transport::Stdio { command, args, env, cwd: None })
+            let fill = |text: &String| environment.fill(text);
+            let mut env = each(env, fill)?;
+            for name in env_keys {
+                let value = environment.get(name)?.ok_or_else(|| format!("{name} is not set"))?;
+                env.insert(name.clone(), value);
+            }
+            let args: Result<Vec<String>, String> = args.iter().map(fill).collect();
+            Ok(Transport::Stdio { command: fill(command)?, args: args?, env, cwd: None })
         }
         Reach::Http { socket: Some(_), .. } => {
             Err("it is reached through a Unix socket, which is not done here".into())
         }
-        Reach::Http { url, headers, socket: None, .. } => {
-            Ok(Transport::Http { url, headers: filled(headers) })
+        Reach::Http { url, headers, env, socket: None, .. } => {
+            let own = each(env, |text| environment.fill(text))?;
+            let held = |name: &str| match own.get(name) {
+                Some(own) => Ok(Some(own.clone())),
+                None => environment.get(name),
+            };
+            let headers = each(headers, |text| fill(text, held))?;
+            Ok(Transport::Http { url: fill(url, held)?, headers })
         }
         Reach::Python { code, dependencies } => Ok(python(code, dependencies)),
         Reach::Builtin { .. } | Reach::Frontend { .. } | Reach::Named => {
@@ -111,34 +105,18 @@ fn transport(how: Reach) -> Result<Transport, String> {
     }
 }
 
-/// What the definition sets, and what it only names, from where the person keeps it.
-fn with_keys(
-    mut set: BTreeMap<String, String>,
-    keys: &[String],
+fn each(
+    texts: &BTreeMap<String, String>,
+    fill: impl Fn(&String) -> Result<String, String>,
 ) -> Result<BTreeMap<String, String>, String> {
-    let environment = environment();
-    for key in keys {
-        let value = environment.get(key).ok_or_else(|| format!("{key} is not set"))?;
-        set.insert(key.clone(), value.clone());
-    }
-    Ok(set)
-}
-
-/// `${NAME}` in a value is where a token goes.
-fn filled(mut values: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let environment = environment();
-    for text in values.values_mut() {
-        for (name, known) in &environment {
-            *text = text.replace(&format!("${{{name}}}"), known);
-        }
-    }
-    values
+    texts.iter().map(|(name, text)| Ok((name.clone(), fill(text)?))).collect()
 }
 
 /// A script runs in an interpreter of its own, with what it depends on.
-fn python(code: String, dependencies: Vec<String>) -> Transport {
-    let needed = std::iter::once("mcp".to_owned()).chain(dependencies);
-    let mut args: Vec<String> = needed.flat_map(|name| ["--with".to_owned(), name]).collect();
-    args.extend(["python".to_owned(), "-c".to_owned(), code]);
+fn python(code: &str, dependencies: &[String]) -> Transport {
+    let needed = std::iter::once("mcp").chain(dependencies.iter().map(String::as_str));
+    let mut args: Vec<String> =
+        needed.flat_map(|name| ["--with", name]).map(str::to_owned).collect();
+    args.extend(["python", "-c", code].map(str::to_owned));
     Transport::Stdio { command: "uvx".into(), args, env: BTreeMap::new(), cwd: None }
 }

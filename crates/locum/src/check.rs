@@ -154,7 +154,9 @@ impl Report<'_> {
             let origin = Origin { file: file.to_owned(), root: root.to_owned(), scope };
             let problems = match sort {
                 Sort::Definition => judge::definition(origin, self.here),
-                Sort::Config | Sort::Servers | Sort::Script => judge::other(file, root, sort),
+                Sort::Config | Sort::Servers | Sort::Script => {
+                    judge::other(file, root, sort, self.here)
+                }
             };
             self.take(problems);
         }

@@ -1,24 +1,24 @@
 //! Which servers are configured, in the files where people keep them: their own `mcp.json`, and a
 //! folder's `.mcp.json`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use locum_definitions::limits::FILE_BYTES_MAX;
 use locum_definitions::{Refused, read_text};
 use locum_mcp::ServerSpec;
-use locum_mcp::config::Config;
-use locum_tools::environment;
+use locum_mcp::config::Config as Read;
 
 use crate::complaint::Complaint;
-use crate::{print, providers};
+use crate::config::Config;
+use crate::print;
+use crate::variables::Environment;
 
 /// The person's own. Wherever the file leads to, the person put it there.
 pub(crate) fn of_person(config: Option<&Path>) -> Result<Vec<ServerSpec>, Complaint> {
     let Some(folder) = config.and_then(Path::parent) else { return Ok(Vec::new()) };
     let file = folder.join("mcp.json");
     let text = servers_text(&file, Path::new("/"))?;
-    let read = read_servers(&file, &text, &environment());
+    let read = read_servers(&file, &text, &Environment::of_person());
     if !read.errors.is_empty() {
         let all: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
         return Err(Complaint::servers(&all.join("\n")));
@@ -32,16 +32,15 @@ pub(crate) fn of_person(config: Option<&Path>) -> Result<Vec<ServerSpec>, Compla
 pub(crate) fn of_folder(
     file: &Path,
     folder: &Path,
+    settings: &Config,
 ) -> Result<(Vec<ServerSpec>, Vec<ServerSpec>), Complaint> {
-    let mut environment = environment();
-    environment.retain(|name, _| providers::keys().all(|key| key != name));
     let text = servers_text(file, folder)?;
-    let read = read_servers(file, &text, &environment);
+    let read = read_servers(file, &text, &Environment::of_project(settings));
     for error in &read.errors {
         print::note(&format!("warning: {error}; it is left out"));
     }
-    let names = names_only(&environment);
-    let written = locum_mcp::config::parse(&file.display().to_string(), &text, &names);
+    let as_it_is = |text: &str| Ok(text.to_owned());
+    let written = locum_mcp::config::parse(&file.display().to_string(), &text, &as_it_is);
     Ok((read.servers, written.servers))
 }
 
@@ -64,20 +63,11 @@ fn servers_text(file: &Path, root: &Path) -> Result<String, Complaint> {
 
 const NO_SERVERS: &str = "{\"mcpServers\": {}}";
 
-fn read_servers(file: &Path, text: &str, environment: &BTreeMap<String, String>) -> Config {
-    let read = locum_mcp::config::parse(&file.display().to_string(), text, environment);
+fn read_servers(file: &Path, text: &str, environment: &Environment) -> Read {
+    let filled = |text: &str| environment.fill(text);
+    let read = locum_mcp::config::parse(&file.display().to_string(), text, &filled);
     for warning in &read.warnings {
         print::note(&format!("warning: {warning}"));
     }
     read
-}
-
-/// The environment with names instead of values, so that a file can be read without its secrets.
-/// What is set to nothing stays so: a default stands in for it.
-fn names_only(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let name = |(name, value): (&String, &String)| {
-        let kept = if value.is_empty() { String::new() } else { format!("${{{name}}}") };
-        (name.clone(), kept)
-    };
-    environment.iter().map(name).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locum_definitions::Library;
 use locum_kernel::Definition;
 use locum_mcp::ServerSpec;
 use locum_runtime::clock::{Clock, System};
@@ -14,7 +15,7 @@ use crate::config;
 use crate::flags::{Approvals, Run};
 use crate::librarian::{Agreed, Librarian, World};
 use crate::library::{Shelves, recipe_folders};
-use crate::model::{self, Chosen};
+use crate::model::{self, Chosen, Instead};
 use crate::notes::Notes;
 use crate::rehearsal;
 use crate::root;
@@ -54,12 +55,15 @@ pub(crate) async fn equip(
     let own = workshop::serve(&place, specs).await;
     let crew = Crew { own, brought: bring::brought(&place, &trust, settings) };
     let means = workshop::means(&place, &crew, notes);
-    let chosen = model::choose(named, settings, means, clock).await?;
+    let instead = instead(flags, named, &files, &place);
+    let chosen = model::choose(named, instead, settings, means, clock).await?;
     let props = chosen.script.clone().or_else(rehearsal::props);
     let tools = workshop::furnish(&place, props.as_ref(), &crew, clock)?;
     let agreed = match trust {
         Trust::Yes { by: By::Flag, .. } => Agreed::Before(began),
-        Trust::Yes { by: By::Answer, .. } | Trust::No => Agreed::Kept(place.data.clone()),
+        Trust::Yes { by: By::Answer, .. } | Trust::No => {
+            Agreed::Kept { data: place.data.clone(), folder: place.workspace.clone() }
+        }
     };
     let world = World {
         shelves,
@@ -95,9 +99,19 @@ impl Found {
     ) -> Result<Found, Complaint> {
         let trust = trust::of(&place.workspace, &place.data, flags.bounds.trust.into(), person);
         let shelves = Shelves::of(place, settings, &trust);
-        let specs = workshop::server_specs(place, &trust, person)?;
+        let (specs, _) = workshop::server_specs(place, settings, &trust, person)?;
         let notes = Notes::read(place, &trust);
         Ok(Found { trust, shelves, specs, notes })
+    }
+}
+
+/// What does without a model. One that somebody names is meant.
+fn instead(flags: &Run, named: Option<&str>, files: &Library, place: &Place) -> Instead {
+    match named {
+        // A session that began without one goes on so.
+        Some(model::AUTO) if flags.model.is_none() => Instead::Program,
+        Some(_) => Instead::Nothing,
+        None => root::instead(flags, files, &place.workspace),
     }
 }
 

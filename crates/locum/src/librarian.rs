@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
     Asker, Built, Definition, Found, Given, InputType, Kind, Library as Files, Loaded, NotFound,
-    Origin, Outcome, Parameter, Problem, Reach, Scope, Server, StartedBy, Unbuilt as Wrong,
-    build_for, fingerprint, load_from, offered, to_kernel,
+    Origin, Outcome, Parameter, Problem, Reach, Scope, Server, Severity, StartedBy,
+    Unbuilt as Wrong, build_for, fingerprint, load_from, offered, to_kernel,
 };
 use locum_kernel::{
     Check, Class, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Rights, Sub,
@@ -60,15 +60,15 @@ pub(crate) struct World {
 pub(crate) enum Agreed {
     /// Whoever started the run trusts the folder with everything that was there by then.
     Before(Time),
-    /// Those that are kept in this data folder.
-    Kept(PathBuf),
+    /// Those that are kept in this data folder, for the folder that brings them.
+    Kept { data: PathBuf, folder: PathBuf },
 }
 
 impl Agreed {
     fn has(&self, server: &Server, file: &Path) -> bool {
         match self {
             Agreed::Before(start) => changed(file).is_some_and(|at| at <= *start),
-            Agreed::Kept(data) => approve::is_agreed(data, server),
+            Agreed::Kept { data, folder } => approve::is_agreed(data, server, folder),
         }
     }
 }
@@ -268,7 +268,7 @@ impl Librarian {
     /// A sub-recipe, with the values its recipe gives it unless the call says otherwise.
     fn below(&self, sub: &Sub, values: BTreeMap<String, String>) -> Result<Judged, String> {
         let file = PathBuf::from(&sub.file);
-        let origin = self.origin(&file);
+        let origin = origin(&file, self.workspace());
         let definition = self.read(load_from(&origin))?;
         let mut all = sub.values.clone();
         all.extend(values);
@@ -282,17 +282,8 @@ impl Librarian {
         Ok(judged)
     }
 
-    /// A file somebody named. What lies in the workspace is the project's, whoever names it.
-    pub(crate) fn origin(&self, file: &Path) -> Origin {
-        let workspace = &self.world.shelves.workspace;
-        let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
-        let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
-        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        if real.starts_with(workspace) {
-            Origin { file: real, root: workspace.clone(), scope: Scope::Workspace }
-        } else {
-            Origin { file: file.to_owned(), root: folder, scope: Scope::User }
-        }
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.world.shelves.workspace
     }
 
     pub(crate) fn built(
@@ -307,7 +298,10 @@ impl Librarian {
             Asker::Models => Given { values, base: workspace.clone(), roots: vec![workspace] },
         };
         match build_for(asker, definition, &given) {
-            Ok(Outcome::Built(built)) => Ok(*built),
+            Ok(Outcome::Built(built)) => match smuggled(definition, &built.definition) {
+                Some(problem) if asker == Asker::Models => Err(Unbuilt::Wrong(vec![problem])),
+                Some(_) | None => Ok(*built),
+            },
             Ok(Outcome::Needs(needs)) => Err(Unbuilt::Needs(needs)),
             Err(Wrong::Values(problems)) => Err(Unbuilt::Values(problems)),
             Err(Wrong::File(problems)) => Err(Unbuilt::Wrong(problems)),
@@ -347,6 +341,11 @@ impl Librarian {
         if asks.clone().any(|server| !self.world.agreed.has(server, &definition.origin.file)) {
             let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
             judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
+        } else if matches!(self.world.agreed, Agreed::Before(_)) {
+            for server in asks.filter(|server| !server.wants().is_empty()) {
+                let (name, server, wants) = (&definition.name, &server.name, server.wants());
+                self.say(&format!("note: {name} starts the server {server} with {wants}"));
+            }
         }
         judged
     }
@@ -455,6 +454,18 @@ impl Librarian {
     }
 }
 
+/// A file somebody named. What lies in the workspace is the project's, whoever names it.
+pub(crate) fn origin(file: &Path, workspace: &Path) -> Origin {
+    let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    if real.starts_with(workspace) {
+        Origin { file: real, root: workspace.to_owned(), scope: Scope::Workspace }
+    } else {
+        Origin { file: file.to_owned(), root: folder, scope: Scope::User }
+    }
+}
+
 /// Definitions with names like this one, as agents with names like it are found.
 pub(crate) fn near(files: &Files, name: &str) -> Vec<String> {
     let wanted = name.to_lowercase();
@@ -486,6 +497,25 @@ fn chosen(
         }
     }
     Given { values, base: workspace, roots: vec![PathBuf::from("/")] }
+}
+
+/// A value that names a variable of the person's where servers are started: only the file may.
+fn smuggled(written: &Definition, built: &Definition) -> Option<Problem> {
+    let wants = |it: &Definition| -> BTreeSet<String> {
+        let all = it.servers.iter().map(Server::wants);
+        all.flat_map(|it| it.names().map(str::to_owned).collect::<Vec<_>>()).collect()
+    };
+    let known = wants(written);
+    let name = wants(built).into_iter().find(|name| !known.contains(name))?;
+    Some(Problem {
+        file: written.origin.file.clone(),
+        line: 1,
+        column: 1,
+        severity: Severity::Error,
+        what: format!("a value puts ${{{name}}} into what a server is started with"),
+        why: "which variables it is given is for the file to say".to_owned(),
+        how: "give the value without ${…}".to_owned(),
+    })
 }
 
 /// Why a definition could not be built.

@@ -68,6 +68,7 @@ mod tour;
 mod tree;
 mod trust;
 mod undo;
+mod variables;
 mod whom;
 mod workshop;
 

@@ -69,8 +69,19 @@ pub(crate) struct Chosen {
     pub(crate) specs: BTreeMap<String, ModelSpec>,
 }
 
+/// What does where no model can be found: whoever is at the root may not need one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Instead {
+    Nothing,
+    /// The one its definition names.
+    Model(String),
+    /// It is a program. Who needs a model all the same hears that there is none.
+    Program,
+}
+
 pub(crate) async fn choose(
     named: Option<&str>,
+    instead: Instead,
     config: &Arc<Config>,
     means: Means,
     clock: &Arc<dyn Clock>,
@@ -83,10 +94,22 @@ pub(crate) async fn choose(
         let specs = BTreeMap::new();
         return Ok(Chosen { model: wanted, provider, script: Some(script), models: None, specs });
     }
-    let model = resolve(&wanted, config).await?;
-    let models = Models::new(Arc::clone(config), model.clone(), means, Arc::clone(clock));
+    let with =
+        |main: String| Models::new(Arc::clone(config), main, means.clone(), Arc::clone(clock));
     // Here a person can still be told what is missing.
-    models.provider(&model)?;
+    let usual = resolve(&wanted, config).await.map(&with);
+    let usual = usual.and_then(|models| models.provider(&models.main).map(|_| models));
+    let models = match (usual, instead) {
+        (Ok(models), _) => models,
+        (Err(complaint), Instead::Nothing) => return Err(complaint),
+        (Err(_), Instead::Program) => with(AUTO.into()),
+        (Err(complaint), Instead::Model(name)) => {
+            let models = with(resolve(&name, config).await.map_err(|_| complaint)?);
+            models.provider(&models.main)?;
+            models
+        }
+    };
+    let model = models.main.clone();
     let others = models.others();
     let specs = models.specs(&others);
     let models = Arc::new(models);

@@ -6,14 +6,16 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use locum_definitions::{
-    Asker, Built, Definition, Kind, Library as Files, NotFound, Parameter, Problem, load_from,
+    Asker, Built, Definition, Kind, Library as Files, Loaded, NotFound, Parameter, Problem,
+    load_from,
 };
 use locum_kernel::{Definition as Judged, Kind as JudgedKind};
 use locum_runtime::script::Script;
 
 use crate::complaint::{Complaint, USAGE};
 use crate::flags::Run;
-use crate::librarian::{Librarian, Unbuilt, listed, without_servers};
+use crate::librarian::{Librarian, Unbuilt, listed, origin, without_servers};
+use crate::model::Instead;
 use crate::print;
 use crate::text::{clean, row};
 use crate::trust::{self, Person};
@@ -84,6 +86,31 @@ fn values(flags: &Run) -> Result<BTreeMap<String, String>, Complaint> {
     Ok(values)
 }
 
+/// What the root needs where no model is to be found, as far as its file says before it is built.
+pub(crate) fn instead(flags: &Run, files: &Files, workspace: &Path) -> Instead {
+    let loaded = match (&flags.recipe, &flags.agent) {
+        (Some(recipe), _) => from_recipe(recipe, files, workspace).ok(),
+        (None, Some(name)) => files.named(name).ok().map(|found| files.load(found)),
+        (None, None) => None,
+    };
+    let Some(definition) = loaded.and_then(|loaded| loaded.definition) else {
+        return Instead::Nothing;
+    };
+    if definition.own.passthrough.is_some() {
+        return Instead::Program;
+    }
+    // What a template makes of it is not known yet.
+    let is_plain = |name: &String| !name.contains(['{', '}']) && name.is_ascii();
+    let settings = &definition.settings;
+    let model = settings.model.clone().filter(is_plain);
+    let provider = settings.provider.clone().filter(is_plain);
+    match (provider, model) {
+        (Some(provider), Some(model)) => Instead::Model(format!("{provider}/{model}")),
+        (None, Some(model)) => Instead::Model(model),
+        (_, None) => Instead::Nothing,
+    }
+}
+
 /// What is said first: what the root's definition begins with, then what was typed.
 pub(crate) fn first_words(root: Option<&Judged>, typed: Option<String>) -> Option<String> {
     let Some(root) = root else { return typed };
@@ -95,14 +122,17 @@ pub(crate) fn first_words(root: Option<&Judged>, typed: Option<String>) -> Optio
 }
 
 /// A file if there is one, else the recipe of that name.
+fn from_recipe(named: &Path, files: &Files, workspace: &Path) -> Result<Loaded, NotFound> {
+    if named.exists() || named.components().count() > 1 {
+        return Ok(load_from(&origin(named, workspace)));
+    }
+    Ok(files.load(files.named_as(Kind::Recipe, &named.display().to_string())?))
+}
+
 fn recipe_of(named: &Path, librarian: &Librarian, files: &Files) -> Result<Definition, Complaint> {
     let name = named.display().to_string();
-    let loaded = if named.exists() || named.components().count() > 1 {
-        load_from(&librarian.origin(named))
-    } else {
-        let found = files.named_as(Kind::Recipe, &name);
-        files.load(found.map_err(|not_found| Complaint::not_found(&not_found))?)
-    };
+    let loaded = from_recipe(named, files, librarian.workspace());
+    let loaded = loaded.map_err(|not_found| Complaint::not_found(&not_found))?;
     librarian.taken(loaded).map_err(|problems| Complaint::definition(&name, &problems))
 }
 

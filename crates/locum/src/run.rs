@@ -28,7 +28,7 @@ use crate::extract::{self, Extract};
 use crate::flags::{Approvals, Bounds, Run};
 use crate::kept::{self, Kept};
 use crate::look::Sight;
-use crate::model::Chosen;
+use crate::model::{self, Chosen};
 use crate::people::{self, Crowd, said};
 use crate::print;
 use crate::printer::{self, Source, Style};
@@ -148,7 +148,7 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     open_session(&mut driver, &config, text).map_err(unread)?;
     let hands = Hands { provider, tools };
     crew.attach(driver.handle(), approvals, &hands, &model);
-    let is_wanted = settings.extract && script.is_none_or(|it| it.plays(extract::NAME));
+    let is_wanted = settings.extract && is_read_over(&model, script.as_ref());
     let extract = is_wanted.then(|| Extract::new(&world, since, &config, &hands, place));
     let desk = Desk { world, session: key, handle: driver.handle() };
     // Only for whoever reads it: what is sent is kept until every reader has had it.
@@ -170,6 +170,11 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
     let last = last?;
     let is_ok = matches!(&last.body, Body::RunResult(it) if it.status == Status::Ok);
     Ok((last, extract.filter(|_| is_ok)))
+}
+
+/// Whether there is somebody who can say what of it is worth keeping.
+fn is_read_over(model: &str, script: Option<&locum_runtime::script::Script>) -> bool {
+    model != model::AUTO && script.is_none_or(|it| it.plays(extract::NAME))
 }
 
 /// The session as it was left, and the folder it works in.

@@ -1,14 +1,17 @@
 //! `locum mcp`: which servers are configured, whether they come up, what they offer, and logins.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use locum_definitions::Wants;
 use locum_mcp::{ServerSpec, State};
 use locum_tools::{Place, Servers};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::complaint::Complaint;
+use crate::config;
 use crate::data;
 use crate::data::Places;
 use crate::flags::{Mcp, McpAct};
@@ -33,12 +36,13 @@ pub(crate) fn obey(flags: &Mcp, places: &Places<'_>) -> Result<u8, Complaint> {
     let folder = data::folder(places.data)?;
     let place = workshop::place("mcp", &here, &folder, places.config);
     let trust = trust::of(&here, &folder, flags.trust.into(), Person::Absent);
-    let specs = workshop::server_specs(&place, &trust, Person::here())?;
+    let settings = config::read(places.config)?;
+    let (specs, wants) = workshop::server_specs(&place, &settings, &trust, Person::here())?;
     let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let tasks = tasks.map_err(|error| Complaint::machine(&error))?;
     match &flags.act {
         Some(McpAct::Approve { .. }) => Ok(0),
-        None | Some(McpAct::List) => Ok(list(flags, &tasks, &place, specs)),
+        None | Some(McpAct::List) => Ok(list(flags, &tasks, &place, specs, &wants)),
         Some(McpAct::Resources { server }) => {
             let told = tasks.block_on(async {
                 let (servers, _) = Servers::probe(one(specs, server)?, &place, PATIENCE).await;
@@ -91,7 +95,13 @@ fn tell(rows: &str) {
     }
 }
 
-fn list(flags: &Mcp, tasks: &Runtime, place: &Place, specs: Vec<ServerSpec>) -> u8 {
+fn list(
+    flags: &Mcp,
+    tasks: &Runtime,
+    place: &Place,
+    specs: Vec<ServerSpec>,
+    wants: &BTreeMap<String, Wants>,
+) -> u8 {
     if specs.is_empty() && !flags.json {
         print::line(
             "No servers. Write them to mcp.json beside config.toml, or to .mcp.json in a folder \
@@ -112,19 +122,29 @@ fn list(flags: &Mcp, tasks: &Runtime, place: &Place, specs: Vec<ServerSpec>) -> 
                 .iter()
                 .map(|tool| json!({ "name": tool.full_name, "about": tool.description }))
                 .collect();
-            rows.push(json!({ "server": name, "state": word, "why": why, "tools": tools }));
+            let given: Vec<&str> = wants.get(&name).into_iter().flat_map(Wants::names).collect();
+            rows.push(json!({
+                "server": name, "state": word, "why": why, "tools": tools, "variables": given,
+                "left_out": servers.client().left_out(&name),
+            }));
             continue;
         }
         let count =
             if tools.len() == 1 { "1 tool".into() } else { format!("{} tools", tools.len()) };
         let why = why.unwrap_or(count);
         print::line(&clean(&format!("{name}: {word}, {why}")));
+        if let Some(wants) = wants.get(&name) {
+            print::line(&clean(&format!("  with {wants}")));
+        }
         if state == State::Login {
             print::line(&clean(&format!("do: locum mcp login {name}")));
         }
         for tool in tools {
             let about = tool.description.lines().next().unwrap_or_default();
             print::line(&clean(&format!("  {}  {about}", tool.full_name)));
+        }
+        for why in servers.client().left_out(&name) {
+            print::line(&clean(&format!("  left out: {why}")));
         }
     }
     if flags.json {

@@ -1,11 +1,11 @@
 //! The tools a session has: what its script brings, what works on files, commands, pages and
 //! memory, and what MCP servers offer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
-use locum_definitions::{Kind, Library};
+use locum_definitions::{Kind, Library, Wants};
 use locum_mcp::{Attendance, ServerSpec};
 use locum_runtime::clock::Clock;
 use locum_runtime::driver::{Handle, Hands};
@@ -17,7 +17,7 @@ use locum_tools::{
 };
 
 use crate::complaint::Complaint;
-use crate::config::{self, set};
+use crate::config::{self, Config, set};
 use crate::configured;
 use crate::flags::Approvals;
 use crate::model::Means;
@@ -26,6 +26,7 @@ use crate::print;
 use crate::sample::Sample;
 use crate::text::clean;
 use crate::trust::{Person, Trust, approve};
+use crate::variables::wants;
 
 /// Where a session works, from what this program knows.
 pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option<&Path>) -> Place {
@@ -42,21 +43,27 @@ pub(crate) fn place(session: &str, workspace: &Path, data: &Path, config: Option
     }
 }
 
-/// The servers people have configured: their own, and those of the folder that are approved.
+/// The servers people have configured: their own, and those of the folder that are approved, with
+/// what of the person's environment the latter are given.
 pub(crate) fn server_specs(
     place: &Place,
+    settings: &Config,
     trust: &Trust,
     person: Person,
-) -> Result<Vec<ServerSpec>, Complaint> {
+) -> Result<(Vec<ServerSpec>, BTreeMap<String, Wants>), Complaint> {
     let mut specs = configured::of_person(place.config.as_deref())?;
     if trust.root().is_none() {
-        return Ok(specs);
+        return Ok((specs, BTreeMap::new()));
     }
-    let (mut theirs, written) =
-        configured::of_folder(&place.workspace.join(".mcp.json"), &place.workspace)?;
+    let file = place.workspace.join(".mcp.json");
+    let (mut theirs, written) = configured::of_folder(&file, &place.workspace, settings)?;
     theirs.retain(|spec| specs.iter().all(|other| other.name != spec.name));
-    specs.extend(approve::allowed(place, trust, person, theirs, &written)?);
-    Ok(specs)
+    let allowed = approve::allowed(place, trust, person, theirs, &written)?;
+    let is_allowed = |it: &&ServerSpec| allowed.iter().any(|spec| spec.name == it.name);
+    let wants = written.iter().filter(is_allowed).map(|it| (it.name.clone(), wants(it)));
+    let wants = wants.filter(|(_, wants)| !wants.is_empty()).collect();
+    specs.extend(allowed);
+    Ok((specs, wants))
 }
 
 /// Folders of skills outside the workspace: what lies beside a skill may be read.
@@ -119,6 +126,9 @@ pub(crate) async fn serve(place: &Place, specs: Vec<ServerSpec>) -> Option<Serve
         if let Some(next) = next {
             print::note(&format!("do: {next}"));
         }
+    }
+    for (server, why) in servers.left_out() {
+        print::note(&clean(&format!("note: a tool of {server} is left out: {why}")));
     }
     Some(servers)
 }

@@ -502,3 +502,41 @@ fn doctor_looks_at_the_data_folder_and_says_when_there_is_nobody() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+/// A program that is an agent needs no model, and a recipe that names its own needs no other.
+#[test]
+fn a_root_may_do_without_the_usual_model() {
+    let folder = Folder::new("without");
+    let server = Server::start(|_| says("hello"));
+    fs::create_dir_all(folder.0.join(".claude/agents")).unwrap();
+    let agent = |name: &str, more: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\n{more}---\nx\n");
+        fs::write(folder.0.join(format!(".claude/agents/{name}.md")), text).unwrap();
+    };
+    agent("parg", "locum: {passthrough: {command: [echo, from outside], input: stdin}}\n");
+    agent("usual", "");
+    agent("own", "model: mine/a\n");
+    let settings = "settings: {goose_provider: mine, goose_model: a}\n";
+    let recipe = format!("title: r\ndescription: d\nprompt: p\n{settings}");
+    fs::write(folder.0.join("r.yaml"), recipe).unwrap();
+    let base = server.base();
+    folder.config(&format!("[providers.mine]\nbase_url = \"{base}\"\nwire = \"anthropic\"\n"));
+    let path = std::env::var("PATH").unwrap();
+    let around = [("PATH", path.as_str())];
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["--agent", "parg", "--mode", "auto", "-s", "s"], 0, "from outside"),
+        // It goes on as it began.
+        (&["--mode", "auto", "-s", "s"], 0, "from outside"),
+        (&["--recipe", "r.yaml"], 0, "hello"),
+        (&["--agent", "own"], 0, "hello"),
+        (&["--agent", "usual"], 6, "E101"),
+        // What somebody names is meant.
+        (&["--agent", "own", "-m", "anthropic/x"], 6, "E106"),
+    ];
+    for (flags, exit, says) in cases {
+        let output = folder.run(flags, &around);
+        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), errors(&output));
+        assert_eq!(output.status.code(), Some(*exit), "{flags:?}: {told}");
+        assert!(told.contains(says), "{flags:?}: {told}");
+    }
+}

@@ -217,7 +217,7 @@ fn one_is_shown_whole() {
                 "n (number, optional, default \"2\"): Cups",
                 "servers       pot: npx pot",
                 "sub-recipes   boil: boil.yaml",
-                "asks for      start the server pot: npx pot, with K",
+                "asks for      start the server pot: npx pot, with K of your environment",
                 "Brew {{ tea }}",
             ],
         ),
@@ -462,7 +462,7 @@ fn a_person_approves_a_server_once() {
     for (answer, approved) in [("n", false), ("y", true)] {
         let Some(mut terminal) = at_terminal(&world, &[]) else { return };
         terminal.until("work wants to start a server.\n  pot: sh '-c' 'echo one >> ");
-        terminal.until("(with PLAIN=p-1, TOKEN=${HOME})\n");
+        terminal.until("(with PLAIN=p-1, TOKEN=${HOME}), with HOME of your environment as TOKEN\n");
         terminal.until("Let it start, now and later? [y/N] ");
         terminal.type_line(answer);
         let (text, exit) = terminal.end();

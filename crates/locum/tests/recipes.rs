@@ -76,6 +76,35 @@ fn told(output: &Output) -> String {
 
 const CASES: &[Case] = &[
     Case {
+        name: "modes-that-narrow",
+        files: &[
+            (
+                ".claude/agents/e.md",
+                "---\nname: e\ndescription: d\npermissionMode: acceptEdits\n---\nx",
+            ),
+            (".claude/agents/a.md", "---\nname: a\ndescription: d\npermissionMode: ask\n---\nx"),
+            (
+                ".claude/agents/d.md",
+                "---\nname: d\ndescription: d\npermissionMode: default\n---\nx",
+            ),
+        ],
+        script: "agents:
+  main:
+    - calls:
+        - {call_recipe: {recipe: e, message: x}}
+        - {call_recipe: {recipe: a, message: x}}
+        - {call_recipe: {recipe: d, message: x}}
+    - say: 'done'
+  e: [{calls: [{write: {path: e1, content: w}}, {exec: {command: 'touch e2'}}]}, {say: x}]
+  a: [{calls: [{write: {path: a1, content: w}}, {exec: {command: 'touch a2'}}]}, {say: x}]
+  d: [{calls: [{write: {path: d1, content: w}}, {exec: {command: 'printf w > d2'}}]}, {say: x}]
+",
+        arguments: &["go", "--mode", "auto", "--json"],
+        exit: 3,
+        says: &["main/e: exec", "main/a: write", "main/a: exec"],
+        leaves: &[("e1", "w"), ("d1", "w"), ("d2", "w")],
+    },
+    Case {
         name: "seed-as-a-call",
         files: &[(".goose/recipes/specialized.yaml", SEED)],
         script: "agents:

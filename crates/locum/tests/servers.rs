@@ -2,6 +2,8 @@
 //! that nobody waits for, what they have beside tools, and logins.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+#[path = "servers/given.rs"]
+mod given;
 #[expect(dead_code, reason = "shared with tests that need other parts of it")]
 mod support;
 

@@ -71,7 +71,7 @@ work recipe | settings: {temperature: 9, max_turns: 0, unknown: 1, base_url: x} 
 work recipe | temperature: 1⏎json_schema: {}⏎checks: []⏎mcpServers: {} | 4
 work recipe | extensions: [{type: builtin, name: slides}] | 1
 work recipe | extensions: [{type: frontend, name: x, tools: []}] | 1
-work recipe | extensions: [{type: stdio, name: x, cmd: \"false\", envs: {PATH: a, B: \"${C}\"}}] | 2
+work recipe | extensions: [{type: stdio, name: x, cmd: \"false\", envs: {PATH: a, B: \"$C\"}}] | 2
 work recipe | sub_recipes: [{name: a, path: gone.yaml}, {name: b, path: /etc/passwd}] | 2
 home recipe | sub_recipes: [{name: a, path: gone.yaml}, {name: b, path: /etc/passwd}] | 1
 work recipe | response: {json_schema: {type: thing}} | 1

@@ -38,18 +38,20 @@ pub struct Config {
     pub warnings: Vec<Problem>,
 }
 
-/// `file` is only named in complaints. `${VAR}` and `${VAR:-default}` are replaced from
-/// `environment`, and from nowhere else.
-pub fn parse(file: &str, text: &str, environment: &BTreeMap<String, String>) -> Config {
-    let mut reader =
-        Reader { file, environment, places: Places::default(), out: Config::default() };
+/// What a text is with its variables in it, or why it cannot be. Whoever asks knows which it may
+/// have.
+pub type Fill<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// `file` is only named in complaints. Every text is what `filled` makes of it.
+pub fn parse(file: &str, text: &str, filled: Fill<'_>) -> Config {
+    let mut reader = Reader { file, filled, places: Places::default(), out: Config::default() };
     reader.read(text);
     reader.out
 }
 
 struct Reader<'a> {
     file: &'a str,
-    environment: &'a BTreeMap<String, String>,
+    filled: Fill<'a>,
     places: Places,
     out: Config,
 }
@@ -144,7 +146,8 @@ impl Reader<'_> {
             self.fail(self.line(&[at.key, at.name]), format!("server `{}` has no `url`", at.name));
             return None;
         };
-        if !url.starts_with("http://") && !url.starts_with("https://") {
+        // Before its variables are known, one that begins with one may be any.
+        if !["http://", "https://", "${"].iter().any(|start| url.starts_with(start)) {
             let line = self.line(&[at.key, at.name, "url"]);
             self.fail(line, format!("`{url}` is no http or https address"));
         }
@@ -219,7 +222,7 @@ impl Reader<'_> {
             self.fail(line, format!("`{field}` takes text"));
             return None;
         };
-        match expand(text, self.environment) {
+        match (self.filled)(text) {
             Ok(text) => Some(text),
             Err(what) => {
                 self.fail(line, what);
@@ -252,28 +255,6 @@ struct At<'a> {
 fn said(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
-}
-
-fn expand(text: &str, environment: &BTreeMap<String, String>) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        out.push_str(&rest[..start]);
-        let inside = &rest[start + 2..];
-        let end = inside.find('}').ok_or_else(|| format!("`{text}` has no `}}` after `${{`"))?;
-        let (name, default) = match inside[..end].split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (&inside[..end], None),
-        };
-        // As in a shell, `:-` also stands in for a variable that is set to nothing.
-        let set = environment.get(name).map(String::as_str);
-        let value = set.filter(|value| default.is_none() || !value.is_empty()).or(default);
-        let why = || format!("${{{name}}} is not set; set it or write ${{{name}:-default}}");
-        out.push_str(value.ok_or_else(why)?);
-        rest = &inside[end + 1..];
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]

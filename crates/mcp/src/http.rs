@@ -20,6 +20,7 @@ use sse_stream::{Sse, SseStream};
 
 use crate::limits;
 use crate::logs::clip;
+use crate::mend;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -115,11 +116,11 @@ impl StreamableHttpClient for Web {
             return failed(&message, with_session, status, &body, session);
         }
         if kind.starts_with(EVENTS) {
-            let stream = SseStream::from_bytes_stream(bounded(response)).boxed();
+            let stream = SseStream::from_bytes_stream(bounded(response)).map(mended).boxed();
             return Ok(StreamableHttpPostResponse::Sse(stream, session));
         }
         let body = read(response).await?;
-        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+        match mend::message(&body) {
             Ok(answer) if kind.starts_with(JSON) => {
                 Ok(StreamableHttpPostResponse::Json(answer, session))
             }
@@ -243,6 +244,12 @@ async fn read(mut response: reqwest::Response) -> Result<Vec<u8>, Failure> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// Other servers' lists of tools come in events.
+fn mended(event: Result<Sse, SseError>) -> Result<Sse, SseError> {
+    let event = event?;
+    Ok(Sse { data: event.data.map(mend::text), ..event })
 }
 
 #[derive(Debug, thiserror::Error)]

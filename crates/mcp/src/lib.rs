@@ -2,7 +2,8 @@
 //! server can hold up. In reading order: `spec` (what is configured) and `config` (how it is
 //! read), `event` (what servers tell and ask), `tool` and `offer` (what they have), `servers` (the
 //! door), `server` (one over its life), `connection` (one while it lives), then what it is made
-//! of: `parts`, `handshake`, `watch`, `ears`, `client`, `gate`, `pipe`, `process`, `http`, `auth`.
+//! of: `parts`, `handshake`, `watch`, `ears`, `client`, `gate`, `pipe`, `mend`, `process`, `http`,
+//! `auth`.
 //! `limits` has every bound.
 
 mod auth;
@@ -17,6 +18,7 @@ mod handshake;
 mod http;
 mod limits;
 mod logs;
+mod mend;
 mod name;
 mod offer;
 mod parts;

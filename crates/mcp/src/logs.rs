@@ -59,10 +59,13 @@ impl Logs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// What a program said last, usually why it died.
+    /// What a program said last, usually why it died. What we noted stands between one that was
+    /// started and the one before it.
     pub(crate) fn last_words(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = lines.iter().rev().filter(|line| line.source == Source::Stderr).take(3);
+        let ours = |line: &&LogLine| line.source == Source::Client;
+        let said = lines.iter().rev().skip_while(ours).take_while(|line| !ours(line));
+        let said = said.filter(|line| line.source == Source::Stderr).take(3);
         let said: Vec<&str> = said.map(|line| line.text.as_str()).collect();
         let said: Vec<String> = said.into_iter().rev().map(|line| clip(line, 200)).collect();
         (!said.is_empty()).then(|| said.join(" / "))
@@ -97,6 +100,26 @@ mod tests {
         assert_eq!(lines.len(), limits::LOG_LINES);
         assert!(lines.iter().all(|line| line.text.len() <= limits::LOG_LINE_BYTES + 3));
         assert!(lines.last().is_some_and(|line| line.text.starts_with("599 ")));
+    }
+
+    #[test]
+    fn last_words_are_of_the_last_start() {
+        let cases: &[(&[&str], Option<&str>)] = &[
+            (&[], None),
+            (&["-no connection"], None),
+            (&["a", "b", "c", "d"], Some("b / c / d")),
+            (&["boom", "-tries the older way", "boom", "-no connection"], Some("boom")),
+        ];
+        for (lines, expected) in cases {
+            let logs = Logs::default();
+            for line in *lines {
+                match line.strip_prefix('-') {
+                    Some(note) => logs.note(note),
+                    None => logs.push(Source::Stderr, line),
+                }
+            }
+            assert_eq!(logs.last_words().as_deref(), *expected, "{lines:?}");
+        }
     }
 
     #[test]

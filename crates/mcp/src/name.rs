@@ -35,6 +35,18 @@ pub(crate) fn may_be_of(server: &str, full: &str) -> bool {
     full.starts_with(prefix)
 }
 
+/// Whether a name in a list means this tool: as it is, as other programs clean it, or by a start
+/// with a star.
+pub(crate) fn stands_for(listed: &str, tool: &str) -> bool {
+    let clean = |name: &str| -> String {
+        name.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect()
+    };
+    match listed.strip_suffix('*') {
+        Some(start) => tool.starts_with(start) || clean(tool).starts_with(start),
+        None => listed == tool || clean(listed) == clean(tool),
+    }
+}
+
 fn allowed(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || sign == '-'
 }

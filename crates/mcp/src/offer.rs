@@ -3,6 +3,7 @@
 
 #![expect(deprecated, reason = "servers in the wild still use what the newest protocol drops")]
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -19,6 +20,7 @@ use crate::client::Progress;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
+use crate::mend;
 use crate::servers::{Servers, note};
 use crate::spec::ServerSpec;
 use crate::tool::{Called, Listing};
@@ -149,12 +151,17 @@ impl Connection {
             let params = Some(page);
             ClientRequest::ListToolsRequest(ListToolsRequest { params, ..Default::default() })
         };
+        let malformed: Mutex<Vec<String>> = Mutex::default();
         let take = |result| {
             let ServerResult::ListToolsResult(page) = result else { return None };
+            let mut malformed = malformed.lock().unwrap_or_else(PoisonError::into_inner);
+            malformed.extend(mend::left_out(page.meta.as_ref()));
+            malformed.truncate(limits::PARTS);
             Some((page.tools, page.next_cursor))
         };
         let tools = self.pages("the list of its tools", limit, ask, take).await?;
-        let listing = Listing::new(&spec.name, tools, |tool| spec.allows(tool));
+        let mut listing = Listing::new(&spec.name, tools, |tool| spec.allows(tool));
+        listing.left_out.extend(malformed.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(Listing { resources, prompts, ..listing })
     }
 

@@ -85,9 +85,11 @@ impl Parts {
         let (url, headers) = match &self.spec.transport {
             Transport::Stdio { .. } => {
                 let launch = (self.settings.wrap)(&self.spec);
-                return launch
-                    .map(Route::Program)
-                    .map_err(|error| Failure::Hopeless(format!("it cannot be enclosed: {error}")));
+                return launch.map(Route::Program).map_err(|error| {
+                    let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+                    let why = if is_missing { "" } else { "it cannot be enclosed: " };
+                    Failure::Hopeless(format!("{why}{error}"))
+                });
             }
             Transport::Http { url, headers } => (url, headers),
         };

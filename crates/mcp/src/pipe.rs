@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::limits;
 use crate::logs::{Logs, clip};
+use crate::mend;
 
 /// Of a line that is too long, enough to find out whom it answers.
 const EDGE_BYTES: usize = 256;
@@ -75,7 +76,7 @@ impl<R: AsyncBufRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Pipe<R, W> {
         if line.is_empty() {
             return None;
         }
-        if let Ok(message) = serde_json::from_slice(line) {
+        if let Ok(message) = mend::message(line) {
             self.rubbish = 0;
             return Some(message);
         }

@@ -123,6 +123,28 @@ impl Server {
         }
     }
 
+    /// The same, but the first start that fails is the answer. Another is made later, for whoever
+    /// still wants it then: it may have been bad luck.
+    pub(crate) async fn first_try(self: &Arc<Server>) -> Result<Arc<Connection>, Error> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            match self.look() {
+                Look::Found(connection) => return Ok(connection),
+                Look::Failed(error) => return Err(error),
+                Look::Later(None) => drop(changes.changed().await),
+                Look::Later(Some(until)) => {
+                    let mut inner = self.lock();
+                    let Phase::Backoff { why, .. } = &inner.phase else { continue };
+                    let (server, why) = (self.spec.name.clone(), why.clone());
+                    let wait = until.saturating_duration_since(Instant::now());
+                    inner.starting.spawn(again(Arc::downgrade(self), until));
+                    return Err(Error::Backoff { server, wait, why });
+                }
+            }
+        }
+    }
+
     /// The live connection, if there is one; starts nothing.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
         self.settle();
@@ -309,6 +331,14 @@ async fn start(server: Weak<Server>, parts: Arc<Parts>, era: Era) {
     let result = parts.open(era).await;
     if let Some(server) = server.upgrade() {
         server.started(result);
+    }
+}
+
+/// A start that nobody waits for.
+async fn again(server: Weak<Server>, at: Instant) {
+    sleep_until(at).await;
+    if let Some(server) = server.upgrade() {
+        drop(server.look());
     }
 }
 

@@ -73,16 +73,18 @@ impl Servers {
     }
 
     /// Starts servers that have not run yet, all at once, and waits for them no longer than
-    /// `patience`. Those that need longer go on starting, and `ToolsChanged` says when they are
-    /// there. Servers that are down keep the tools they last had.
+    /// `patience`, and not at all for one that fails: it is tried once more, later. Those that
+    /// need longer go on starting, and `ToolsChanged` says when they are there. Servers that
+    /// are down keep the tools they last had.
     pub async fn tools(&self, patience: Duration) -> Tools {
         let mut starts = JoinSet::new();
         for server in self.house.0.values().filter(|server| server.listing().is_none()) {
             let server = Arc::clone(server);
             starts.spawn(async move {
-                let started = timeout(patience, server.connection()).await;
+                let started = timeout(patience, server.first_try()).await;
                 let why = match started {
                     Ok(Ok(_)) => return None,
+                    Ok(Err(Error::Backoff { why, .. } | Error::Broken { why, .. })) => why,
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "it is still starting".to_owned(),
                 };
@@ -110,6 +112,12 @@ impl Servers {
     pub fn known(&self, server: &str) -> Option<Known> {
         let server = self.house.0.get(server)?;
         server.listing().map(|listing| listing.known())
+    }
+
+    /// Tools that a server has listed and that are not among its tools, each with why.
+    pub fn left_out(&self, server: &str) -> Vec<String> {
+        let listing = self.house.0.get(server).and_then(|server| server.listing());
+        listing.map(|listing| listing.left_out.clone()).unwrap_or_default()
     }
 
     /// What a server had in an earlier life. It counts until the server says otherwise, which is

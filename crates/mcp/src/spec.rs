@@ -21,8 +21,12 @@ pub struct ServerSpec {
     pub timeout: Duration,
     /// For a start until the server has introduced itself.
     pub start_timeout: Duration,
-    /// None: all of them. Others are neither listed nor callable.
+    /// None: all of them. Others are neither listed nor callable. A star at its end stands for
+    /// the rest of a name.
     pub allowed_tools: Option<Vec<String>>,
+    /// Neither listed nor callable, whatever is allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_tools: Vec<String>,
 }
 
 impl ServerSpec {
@@ -33,6 +37,7 @@ impl ServerSpec {
             timeout: limits::CALL_TIME,
             start_timeout: limits::START_TIME,
             allowed_tools: None,
+            denied_tools: Vec::new(),
         }
     }
 
@@ -44,7 +49,8 @@ impl ServerSpec {
     }
 
     pub(crate) fn allows(&self, tool: &str) -> bool {
-        self.allowed_tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
+        let among = |list: &[String]| list.iter().any(|name| name::stands_for(name, tool));
+        self.allowed_tools.as_deref().is_none_or(among) && !among(&self.denied_tools)
     }
 }
 

@@ -78,6 +78,9 @@ pub struct Known {
     /// Whether it has resources to read, and prompts to get.
     pub resources: bool,
     pub prompts: bool,
+    /// Tools that nobody can use, with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// What one server has, and what of it was left out and why.
@@ -129,12 +132,13 @@ impl Listing {
     }
 
     pub(crate) fn known(&self) -> Known {
-        Known { tools: self.tools.clone(), resources: self.resources, prompts: self.prompts }
+        let (tools, left_out) = (self.tools.clone(), self.left_out.clone());
+        Known { tools, resources: self.resources, prompts: self.prompts, left_out }
     }
 
     pub(crate) fn remembered(known: Known) -> Listing {
-        let Known { tools, resources, prompts } = known;
-        Listing { tools, resources, prompts, left_out: Vec::new() }
+        let Known { tools, resources, prompts, left_out } = known;
+        Listing { tools, resources, prompts, left_out }
     }
 }
 

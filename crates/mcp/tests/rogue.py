@@ -48,6 +48,8 @@ def tools():
         ]
     if grown:
         found.append({"name": "more", "description": "Is new here.", "inputSchema": schema})
+    if mode == "malformed":
+        found += [{"name": "bare"}, {"name": "odd", "inputSchema": "object"}, 7]
     if mode == "fat":
         found.append({"name": "fat", "description": "d" * 1_000_000, "inputSchema": schema})
     return found

@@ -39,6 +39,7 @@ const CASES: &[(&str, &str, u64, &str)] = &[
     ("invalid", "", 20_000, "ok hello"),
     ("many", "", 20_000, "UnknownTool"),
     ("fat", "", 20_000, "ok hello"),
+    ("malformed", "", 20_000, "ok hello"),
     ("endless_pages", "", 20_000, "ok hello"),
     ("flood_stderr", "", 20_000, "ok hello"),
     ("storm", "2000", 20_000, "ok after the storm"),
@@ -404,6 +405,49 @@ async fn only_allowed_tools_are_there() {
         let name = "r__echo".to_owned();
         assert_eq!(result, Some(Error::Arguments { name, given }));
     }
+}
+
+/// One bad tool costs that tool.
+#[tokio::test]
+async fn malformed_tools_are_named_and_left_out() {
+    if !have("python3") {
+        return;
+    }
+    let servers = servers(vec![rogue("r", "malformed", "")]);
+    let tools = timeout(DEADLINE, servers.tools(DEADLINE)).await.expect("in time");
+    assert_eq!(tools.missing, []);
+    let names: Vec<&str> = tools.tools.iter().map(|tool| tool.full_name.as_str()).collect();
+    assert_eq!(names, ["r__echo"]);
+    let left_out = servers.left_out("r");
+    let expected =
+        ["tool `bare`: missing field `inputSchema`", "tool `odd`: ", "a tool without a "];
+    assert_eq!(left_out.len(), expected.len(), "{left_out:?}");
+    for (line, words) in left_out.iter().zip(expected) {
+        assert!(line.starts_with(words), "{line}");
+    }
+}
+
+/// Whoever lists tools hears of a dead server after its first start, with what that one said.
+#[tokio::test]
+async fn dead_servers_are_told_at_once() {
+    if !have("python3") {
+        return;
+    }
+    let _left = std::fs::remove_file(notes("first", "die_at_start"));
+    let programs =
+        vec![rogue("first", "die_at_start", "4"), support::stdio("none", "no-such-program", &[])];
+    let servers = servers(programs);
+    let missing = timeout(DEADLINE, servers.tools(DEADLINE)).await.expect("in time").missing;
+    let why: Vec<&str> = missing.iter().map(|it| it.why.as_str()).collect();
+    let [dead, none] = why.as_slice() else { panic!("{missing:?}") };
+    assert!(dead.starts_with("it ended (exit status: ") && dead.ends_with("not yet"), "{dead}");
+    assert_eq!(dead.matches("not yet").count(), 1, "{dead}");
+    assert_eq!(*none, "there is no program `no-such-program`; install it or give its path");
+    let states = servers.states();
+    assert!(matches!(states[0].1, State::Backoff { attempt: 1, .. }), "{states:?}");
+    // It is tried once more without anybody asking: the third and fourth start are one try.
+    let tried = || matches!(servers.states()[0].1, State::Backoff { attempt: 2, .. });
+    eventually("another try", DEADLINE, tried).await;
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub trait Bring: Debug + Send + Sync {
     /// It is about to start.
     fn starts(&self, server: &Value);
 
-    /// Its tools are missing; why, for people.
+    /// Its tools, or one of them, are missing; why, for people.
     fn fails(&self, why: &str);
 }
 
@@ -200,10 +200,16 @@ impl Inner {
         while starting.try_join_next().is_some() {}
         starting.spawn(async move {
             let Some(inner) = inner.upgrade() else { return };
-            let started = inner.start(&server).await.map(|servers| servers.specs());
-            if let Err(why) = &started {
-                inner.bring.fails(why);
+            let started = inner.start(&server).await;
+            match &started {
+                Ok(servers) => {
+                    for (server, why) in servers.left_out() {
+                        inner.bring.fails(&format!("a tool of {server} is left out: {why}"));
+                    }
+                }
+                Err(why) => inner.bring.fails(why),
             }
+            let started = started.map(|servers| servers.specs());
             let Err(Ok(tools)) = tell.send(started) else { return };
             let company = inner.table().company.clone();
             if let Some(company) = company {

@@ -220,6 +220,17 @@ impl Servers {
         tools.values().cloned().collect()
     }
 
+    /// Tools that servers have listed and nobody can use, with why, server by server.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<(String, String)> {
+        let of = |server: &String| {
+            let server = server.clone();
+            let lines = self.inner.all.left_out(&server);
+            lines.into_iter().map(move |line| (server.clone(), line))
+        };
+        self.inner.digests.keys().flat_map(of).collect()
+    }
+
     #[must_use]
     pub fn states(&self) -> Vec<(String, locum_mcp::State)> {
         self.inner.all.states()

@@ -147,9 +147,15 @@ impl Step<'_> {
                 continue;
             }
             let known = |name: &str| self.session.world.tools.get(name);
+            // Who does not bring servers itself has what its own list has of them.
+            let agent = &self.session[id];
+            let brings =
+                self.session.definition(agent).is_some_and(|it| !it.kit.servers.is_empty());
+            let listed = agent.uses.tools.as_ref().filter(|_| !brings && to != Some(id));
             let fit = |tool: &&ToolSpec| {
                 let is_ours = known(&tool.name).is_some_and(|known| known.brought);
-                is_ours && !has.contains(&tool.name) && self.may_have(id, tool)
+                let is_listed = listed.is_none_or(|listed| listed.contains(&tool.name));
+                is_ours && is_listed && !has.contains(&tool.name) && self.may_have(id, tool)
             };
             let tools: Vec<String> =
                 brought.iter().filter(fit).map(|tool| tool.name.clone()).collect();

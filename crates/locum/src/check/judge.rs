@@ -1,29 +1,57 @@
 //! What is wrong with one file, whichever sort it is. Each sort is read by whoever reads it in a
 //! run, so that what is good here is good there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use locum_definitions::limits::FILE_BYTES_MAX;
-use locum_definitions::{Origin, Problem, Severity, read_text, servers_in};
+use locum_definitions::{
+    Definition, Loaded, Origin, Problem, Scope, Server, Severity, fill, read_text, servers_in,
+};
 use locum_mcp::config as mcp;
 use locum_runtime::script::{self, Script};
 
+use crate::bring;
 use crate::check::Here;
 use crate::check::find::Sort;
 use crate::config::{self, Mistake};
 use crate::reading::{self, Around, Reader};
+use crate::variables::Environment;
 
 /// A definition is read as a run that was started here would read it.
 pub(super) fn definition(named: Origin, here: &Here) -> Vec<Problem> {
     let origin = here.shelves.places().origin(&named.file).unwrap_or(named);
     let has_skill = |name: &str| here.has_skill(name, &origin.root);
     let around = Around { place: &here.place, has_skill: &has_skill };
-    reading::read(&origin, &around, Reader::Checks).problems
+    let Loaded { definition, mut problems } = reading::read(&origin, &around, Reader::Checks);
+    problems.extend(definition.iter().flat_map(|it| unfilled(it, here)));
+    problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
+    problems
+}
+
+/// Servers that a run would not start, for want of a variable.
+fn unfilled(definition: &Definition, here: &Here) -> Vec<Problem> {
+    let environment = match definition.origin.scope {
+        Scope::Workspace => Environment::of_project(&here.settings),
+        Scope::RecipePath | Scope::User | Scope::Builtin => Environment::of_person(),
+    };
+    let why = "a run goes without its tools";
+    let how = "set it where you start the run";
+    let (file, severity) = (definition.origin.file.as_path(), Severity::Warning);
+    let told = Told { file, severity, why, how };
+    let unfilled = |server: &Server| {
+        let what = bring::filled(server, &environment).err()?;
+        let (line, column) = (server.place.line, server.place.column);
+        let fit = |number: u32| usize::try_from(number).unwrap_or(1);
+        let what = format!("the server \"{}\" is not started: {what}", server.name);
+        Some(told.at(fit(line), fit(column), &what))
+    };
+    definition.servers.iter().filter(|it| !it.wants().is_empty()).filter_map(unfilled).collect()
 }
 
 /// Everything else that people write for us.
-pub(super) fn other(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
+pub(super) fn other(file: &Path, root: &Path, sort: Sort, here: &Here) -> Vec<Problem> {
     let text = match read_text(file, root, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(refused) => return refused.problems(file),
@@ -31,7 +59,7 @@ pub(super) fn other(file: &Path, root: &Path, sort: Sort) -> Vec<Problem> {
     let mut problems = match sort {
         Sort::Definition => Vec::new(),
         Sort::Config => settings(file, &text),
-        Sort::Servers => servers(file, root, &text),
+        Sort::Servers => servers(file, root, &text, here),
         Sort::Script => play(file, &text),
     };
     problems.sort_by_key(|problem| (problem.line, problem.column, problem.severity));
@@ -78,16 +106,22 @@ fn settings(file: &Path, text: &str) -> Vec<Problem> {
 
 /// Read twice: by the reader that knows places and near names, and by the one that starts servers,
 /// which has the last word about what is an error.
-fn servers(file: &Path, root: &Path, text: &str) -> Vec<Problem> {
+fn servers(file: &Path, root: &Path, text: &str, here: &Here) -> Vec<Problem> {
     let (_, mut problems) = servers_in(file, root);
-    let (environment, missing) = stand_ins(text);
-    let read = mcp::parse(&file.display().to_string(), text, &environment);
+    let is_projects = file.file_name().is_some_and(|name| name == ".mcp.json");
+    let (environment, fate) = if is_projects {
+        (Environment::of_project(&here.settings), "a run leaves its server out")
+    } else {
+        (Environment::of_person(), "no run starts with such a file")
+    };
+    let missing = RefCell::new(BTreeMap::new());
+    let filled = |text: &str| fill(text, |name| Ok(Some(stand_in(name, &environment, &missing))));
+    let read = mcp::parse(&file.display().to_string(), text, &filled);
     let column = |line: usize| {
         let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         line.chars().take_while(|sign| sign.is_whitespace()).count() + 1
     };
-    let why = "no server of this file is started";
-    let wrong = Told { file, severity: Severity::Error, why, how: "correct this line" };
+    let wrong = Told { file, severity: Severity::Error, why: fate, how: "correct this line" };
     let passed = Told { file, severity: Severity::Warning, why: "", how: "take it out" };
     let at = |problem: &Problem, line: usize| usize::try_from(problem.line) == Ok(line);
     for mcp::Problem { line, what, .. } in &read.errors {
@@ -101,30 +135,45 @@ fn servers(file: &Path, root: &Path, text: &str) -> Vec<Problem> {
             problems.push(passed.at(*line, column(*line), what));
         }
     }
-    for name in missing {
+    for (name, what) in missing.into_inner() {
         let written = format!("${{{name}}}");
-        let line = text.lines().position(|line| line.contains(&written)).unwrap_or(0) + 1;
-        let how = format!("set {name}, or write ${{{name}:-default}}");
-        let why = "a run stops at it unless it is set";
-        let unset = Told { file, severity: Severity::Warning, why, how: &how };
-        problems.push(unset.at(line, column(line), &format!("{written} is not set here")));
+        // Where each has a default, none is missed.
+        let Some(line) = text.lines().position(|line| line.contains(&written)) else { continue };
+        let line = line + 1;
+        let how = match &what {
+            Lack::Unset => format!("set {name}, or write ${{{name}:-default}}"),
+            Lack::Kept(_) => format!("write ${{{name}:-default}}, or take it out"),
+        };
+        let unset = Told { file, severity: Severity::Warning, why: fate, how: &how };
+        let what = match what {
+            Lack::Unset => format!("{written} is not set here"),
+            Lack::Kept(why) => why,
+        };
+        problems.push(unset.at(line, column(line), &what));
     }
     problems
 }
 
-/// The environment, with something for every variable the text names: whether one is set here says
-/// nothing about the file.
-fn stand_ins(text: &str) -> (BTreeMap<String, String>, BTreeSet<String>) {
-    let mut environment = locum_tools::environment();
-    let mut missing = BTreeSet::new();
-    let named = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-    for (name, _) in named.filter(|(name, _)| !name.contains(":-") && !name.contains('\n')) {
-        if !environment.contains_key(name) {
-            missing.insert(name.to_owned());
-            environment.insert(name.to_owned(), format!("https://{name}"));
-        }
-    }
-    (environment, missing)
+/// Why a variable that has no default is not filled in.
+enum Lack {
+    Unset,
+    Kept(String),
+}
+
+/// Something for every variable: whether one is set here says nothing about the file. One that
+/// is not, and for which nothing else stands, is noted.
+fn stand_in(
+    name: &str,
+    environment: &Environment,
+    missing: &RefCell<BTreeMap<String, Lack>>,
+) -> String {
+    let lack = match environment.get(name) {
+        Ok(Some(value)) => return value,
+        Ok(None) => Lack::Unset,
+        Err(why) => Lack::Kept(why),
+    };
+    missing.borrow_mut().insert(name.to_owned(), lack);
+    format!("https://{name}")
 }
 
 fn play(file: &Path, text: &str) -> Vec<Problem> {

@@ -1,8 +1,8 @@
 //! One definition, whole: what it may use, what it needs, what it would ask for.
 
 use locum_definitions::{
-    Definition, Found, InputType, Isolation, Loaded, Parameter, PassInput, Passthrough, Reach,
-    Requirement, Retry, Server, ToolUse,
+    Definition, Found, InputType, Isolation, Loaded, Parameter, PassInput, Passthrough, Permission,
+    Reach, Requirement, Retry, Scope, Server, ToolUse,
 };
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
         ("tools", Some(it.tools.allow.as_ref().map_or_else(|| "all".into(), |them| tools(them)))),
         ("not", (!denied.is_empty()).then(|| tools(denied))),
         ("asked", (!it.tools.ask.is_empty()).then(|| tools(&it.tools.ask))),
-        ("permission", it.permission.as_ref().and_then(word)),
+        ("permission", it.permission.map(|permission| permitted(permission, origin.scope))),
         ("turns", settings.turns_max.map(|turns| format!("at most {turns} model calls"))),
         ("budget", it.own.budget_micro_usd.map(|micro| format!("at most {}", money(micro)))),
         ("slots", it.own.slots.map(|slots| slots.to_string())),
@@ -148,6 +148,21 @@ fn facts(it: &Definition, found: &Found, settings: &Config) -> Vec<Fact> {
     ];
     facts.extend(told.into_iter().filter_map(|(name, value)| Some((name, value?))));
     facts
+}
+
+fn permitted(it: Permission, scope: Scope) -> String {
+    let meaning = match it {
+        Permission::Plan => "it changes nothing",
+        Permission::Deny => "what would have to be asked is denied",
+        Permission::Ask => "it asks even where the run's mode would not",
+        Permission::Default => "as the run it is in",
+        Permission::Edits if scope == Scope::Workspace => {
+            "it asks before all but edits, even where the run's mode would not"
+        }
+        Permission::Edits => "edits are free",
+        Permission::Auto => "nothing is asked",
+    };
+    format!("{}: {meaning}", word(&it).unwrap_or_default())
 }
 
 fn isolation(it: Isolation) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 
-use locum_definitions::Server;
+use locum_definitions::{Server, Wants};
 use locum_kernel::Digest;
 use locum_mcp::{ServerSpec, Transport};
 use locum_tools::Place;
@@ -13,6 +13,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::complaint::{Complaint, USAGE};
+use crate::config;
 use crate::configured;
 use crate::data;
 use crate::data::Places;
@@ -21,6 +22,7 @@ use crate::screen::ours;
 use crate::text::{clean, quote};
 use crate::trust::store::{Approval, Store, Verdict, now};
 use crate::trust::{self, By, Person, Said, Trust, shown};
+use crate::variables::wants;
 
 /// One server as it stands in the file: names of variables, not what they hold.
 struct Written {
@@ -29,6 +31,7 @@ struct Written {
     line: String,
     /// With it, for the person who decides.
     whole: String,
+    wants: Wants,
     digest: Digest,
 }
 
@@ -59,7 +62,10 @@ pub(crate) fn allowed(
             (Some(answer), _, _) => answer,
             (None, _, Person::There) => it.ask(&place.data, root),
             // Who runs a script with this flag has looked at what the folder brings.
-            (None, By::Flag, Person::Absent) => Verdict::Yes,
+            (None, By::Flag, Person::Absent) => {
+                it.tell_wants();
+                Verdict::Yes
+            }
             (None, By::Answer, Person::Absent) => Verdict::No,
         };
         if verdict == Verdict::Yes {
@@ -89,8 +95,20 @@ impl Written {
             Transport::Http { url, headers } => json!([folder, spec.name, "http", url, headers]),
         };
         let digest = Digest::of_bytes(parts.to_string().as_bytes());
-        let [line, whole] = [Values::Hidden, Values::Shown].map(|it| line(&spec.transport, it));
-        Written { name: spec.name.clone(), line, whole, digest }
+        let wants = wants(spec);
+        let given = if wants.is_empty() { String::new() } else { format!(", with {wants}") };
+        let lines = [Values::Hidden, Values::Shown];
+        let [line, whole] =
+            lines.map(|it| format!("{}{}", line(&spec.transport, it), visible(&given)));
+        Written { name: spec.name.clone(), line, whole, wants, digest }
+    }
+
+    /// Nobody is asked, so it is said.
+    fn tell_wants(&self) {
+        if !self.wants.is_empty() {
+            let (name, wants) = (visible(&self.name), visible(&self.wants.to_string()));
+            print::note(&format!("note: the server {name} of .mcp.json starts with {wants}"));
+        }
     }
 
     /// What a person types to approve it, wherever they are now.
@@ -177,7 +195,8 @@ pub(crate) fn approve(name: &str, folder: &Path, places: &Places<'_>) -> Result<
         });
     };
     let file = here.join(".mcp.json");
-    let (specs, written) = configured::of_folder(&file, &here)?;
+    let settings = config::read(places.config)?;
+    let (specs, written) = configured::of_folder(&file, &here, &settings)?;
     let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
         let names: Vec<String> = specs.iter().map(|spec| clean(&spec.name)).collect();
         return Err(Complaint {
@@ -195,29 +214,31 @@ pub(crate) fn approve(name: &str, folder: &Path, places: &Places<'_>) -> Result<
 }
 
 /// Whether somebody has agreed to a server that a project's definition brings.
-pub(crate) fn is_agreed(data: &Path, server: &Server) -> bool {
+pub(crate) fn is_agreed(data: &Path, server: &Server, folder: &Path) -> bool {
     let store = Store::read(data).ok();
-    store.and_then(|store| store.of_server(&digest_of(server))) == Some(Verdict::Yes)
+    store.and_then(|store| store.of_server(&digest_of(server, folder))) == Some(Verdict::Yes)
 }
 
 /// Keeps that somebody did, for a server that needs it.
 pub(crate) fn agree(data: &Path, server: &Value, folder: &Path) -> Result<(), Complaint> {
     let Ok(server) = Server::deserialize(server) else { return Ok(()) };
-    if !server.needs_consent || is_agreed(data, &server) {
+    if !server.needs_consent || is_agreed(data, &server, folder) {
         return Ok(());
     }
     let approval = Approval {
         name: server.name.clone(),
-        line: String::new(),
+        line: server.wants().to_string(),
         folder: folder.display().to_string(),
         approved: Verdict::Yes,
         at: now(),
     };
-    Store::change(data, |store| store.approve(&digest_of(&server), approval))
+    Store::change(data, |store| store.approve(&digest_of(&server, folder), approval))
 }
 
-/// Where it stands in its file does not matter, what it would run does.
-fn digest_of(server: &Server) -> Digest {
-    let parts = json!([server.name, server.how, server.available_tools]);
+/// Where it stands in its file does not matter, what it would run and be given does. In another
+/// folder the same words may start another program.
+fn digest_of(server: &Server, folder: &Path) -> Digest {
+    let wants = server.wants().to_string();
+    let parts = json!([folder, server.name, server.how, server.available_tools, wants]);
     Digest::of_bytes(parts.to_string().as_bytes())
 }

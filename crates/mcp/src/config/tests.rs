@@ -1,33 +1,16 @@
 //! Files as people write them, whole and broken.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{expand, parse};
+use super::parse;
 use crate::spec::Transport;
 
-fn environment() -> BTreeMap<String, String> {
-    let pairs = [("HOME", "/srv/a"), ("TOKEN", "t0k"), ("EMPTY", "")];
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
-}
-
-#[test]
-fn variables() {
-    let cases: &[(&str, Result<&str, &str>)] = &[
-        ("plain $HOME", Ok("plain $HOME")),
-        ("${HOME}/x", Ok("/srv/a/x")),
-        ("${NONE:-d}${TOKEN}", Ok("dt0k")),
-        ("${EMPTY:-d}", Ok("d")),
-        ("${EMPTY}", Ok("")),
-        ("${NONE:-}", Ok("")),
-        ("${NONE}", Err("${NONE} is not set; set it or write ${NONE:-default}")),
-        ("a${NONE", Err("`a${NONE` has no `}` after `${`")),
-        ("é${HOME}é", Ok("é/srv/aé")),
-    ];
-    for (text, expected) in cases {
-        let got = expand(text, &environment());
-        assert_eq!(got.as_deref().map_err(String::as_str), *expected, "{text}");
+/// Stands in for whoever knows variables.
+fn fill(text: &str) -> Result<String, String> {
+    if text.contains("${NO}") {
+        return Err("${NO} is not set; set it or write ${NO:-default}".to_owned());
     }
+    Ok(text.replace("${HOME}", "/srv/a").replace("${TOKEN}", "t0k"))
 }
 
 #[test]
@@ -41,7 +24,7 @@ fn a_usual_file() {
     "off": { "disabled": true, "command": 7 }
   }
 }"#;
-    let config = parse(".mcp.json", text, &environment());
+    let config = parse(".mcp.json", text, &fill);
     assert_eq!((&config.errors, &config.warnings), (&Vec::new(), &Vec::new()));
     let [far, files] = config.servers.as_slice() else { panic!("{config:?}") };
     let Transport::Http { url, headers } = &far.transport else { panic!("{far:?}") };
@@ -102,7 +85,7 @@ fn complaints() {
         ),
     ];
     for (text, expected) in cases {
-        let config = parse("f", text, &environment());
+        let config = parse("f", text, &fill);
         let said: Vec<String> = config.errors.iter().map(ToString::to_string).collect();
         assert_eq!(said, [*expected], "{text}");
         assert_eq!(config.servers, [], "{text}");
@@ -122,7 +105,7 @@ fn warnings_keep_the_server() {
         ),
     ];
     for (text, expected) in cases {
-        let config = parse("f", text, &environment());
+        let config = parse("f", text, &fill);
         let said: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
         assert!(said.contains(&(*expected).to_owned()), "{said:?}");
         assert_eq!((config.servers.len(), config.errors.len()), (1, 0), "{text}");
@@ -132,6 +115,6 @@ fn warnings_keep_the_server() {
 #[test]
 fn one_bad_server_does_not_take_the_others() {
     let text = "{\"mcpServers\": {\"a\": {}, \"b\": {\"command\": \"x\"}}}";
-    let config = parse("f", text, &environment());
+    let config = parse("f", text, &fill);
     assert_eq!((config.servers.len(), config.errors.len()), (1, 1));
 }

@@ -22,6 +22,7 @@ pub(super) fn wrap(place: Place) -> Wrap {
         if !matches!(spec.transport, Transport::Stdio { .. }) {
             return Ok(plain);
         }
+        missing(&plain).map_or(Ok(()), Err)?;
         let survey = survey();
         survey.builder().map_err(|why| io::Error::other(why.to_string()))?;
         let mut walls = Walls::around(&place.workspace);
@@ -47,6 +48,15 @@ pub(super) fn wrap(place: Place) -> Wrap {
         holds.lock().unwrap_or_else(PoisonError::into_inner).push(enclosed.hold);
         Ok(Launch { argv, env, cwd: Some(cwd) })
     })
+}
+
+/// Behind walls it would only be the walls that say so.
+fn missing(launch: &Launch) -> Option<io::Error> {
+    let program = launch.argv.first().filter(|word| !word.is_empty() && !word.contains('/'))?;
+    let folders = launch.env.get("PATH")?;
+    let is_there = std::env::split_paths(folders).any(|folder| folder.join(program).exists());
+    let what = format!("there is no program `{program}`; install it or give its path");
+    (!is_there).then(|| io::Error::new(io::ErrorKind::NotFound, what))
 }
 
 /// Where the usual runners of servers keep what they have fetched.
