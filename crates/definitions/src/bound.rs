@@ -4,9 +4,7 @@
 use crate::definition::{Definition, Kind, ToolUse};
 use crate::problem::Problems;
 use crate::server::{Reach, Server};
-
-/// Between a server's name and its tool's.
-const MARK: &str = "__";
+use crate::server_name::{MARK, spelled};
 
 /// Servers that are left without a tool are taken out and told; others keep what is left.
 pub(crate) fn bind(definition: &mut Definition, problems: &Problems) {
@@ -70,17 +68,17 @@ fn fits(pattern: &str, tool: &str) -> bool {
 
 /// What a name says of this server: a tool of it, the start of some with a star, or `*` for all.
 fn part(server: &Server, name: &str) -> Option<String> {
-    let plain = |sign: char| if sign.is_ascii_alphanumeric() || sign == '-' { sign } else { '_' };
-    let cleaned: String = server.name.chars().map(plain).collect();
-    let own = [server.name.as_str(), &cleaned].into_iter().find_map(|server| {
-        let tool = name.strip_prefix(server)?.strip_prefix(MARK)?;
+    let written = std::iter::once(&server.name).chain(&server.called);
+    let names: Vec<String> = written.flat_map(|it| [it.clone(), spelled(it)]).collect();
+    let own = names.iter().find_map(|server| {
+        let tool = name.strip_prefix(server.as_str())?.strip_prefix(MARK)?;
         (!tool.is_empty()).then(|| tool.to_owned())
     });
     // `mcp__*`, and what stands for every tool there is.
     let every = || {
         let start = name.strip_suffix('*')?;
-        let fit = |server: &str| format!("{server}{MARK}").starts_with(start);
-        (name == "*__*" || fit(&server.name) || fit(&cleaned)).then(|| "*".to_owned())
+        let fit = |server: &String| format!("{server}{MARK}").starts_with(start);
+        (name == "*__*" || names.iter().any(fit)).then(|| "*".to_owned())
     };
     own.or_else(every)
 }

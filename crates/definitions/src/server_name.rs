@@ -4,7 +4,7 @@
 use crate::server::Server;
 
 /// Between a server's name and its tool's.
-const MARK: &str = "__";
+pub(crate) const MARK: &str = "__";
 /// With a tool's name behind it a name must stay below what providers take.
 const LETTERS_MAX: usize = 40;
 
@@ -48,7 +48,7 @@ impl Server {
     }
 }
 
-fn spelled(name: &str) -> String {
+pub(crate) fn spelled(name: &str) -> String {
     let good = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
     name.chars().map(|sign| if good(sign) { sign } else { '_' }).collect()
 }

@@ -68,7 +68,7 @@ pub use message::{
 };
 pub use name::{Known, addressed, at_name, distance, is_same_name, meant};
 pub use owed::{deadline, errand, is_repeatable, owed, parcel, relay, summons, summons_words};
-pub use policy::{Considered, Explanation, Question, UNKNOWN, explain};
+pub use policy::{Considered, Explanation, Question, UNKNOWN, WITHIN, explain};
 pub use prompt::{Bootstrap, Request, prompt};
 pub use receipt::{Copied, Deed, Outcome, Receipt, Tally, Why};
 pub use state::{Agent, Session, Spend, WaitFor};

@@ -1,6 +1,7 @@
 //! May this agent make this call? One pure function over ceilings, rules, mode and grants.
 //! Deny beats ask beats allow, and nothing a person grants lifts a ceiling or a deny rule.
 
+mod canon;
 mod domain;
 mod explain;
 pub(crate) mod keep;
@@ -27,6 +28,7 @@ use subject::Heard;
 
 pub use explain::{Considered, Explanation, Question, explain};
 pub use pattern::UNKNOWN;
+pub use subject::WITHIN;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {

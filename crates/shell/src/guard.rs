@@ -1,11 +1,15 @@
 //! Flags with which a harmless program runs another, writes a file or loads code. Whoever allowed
 //! `sort *` did not mean `sort --compress-program=…`.
 
-use crate::script;
 use crate::word::Word;
+use crate::{client, git, script};
 
 /// A program, the letters and the words that make it more than it seems.
-struct Guard(&'static str, &'static str, &'static [&'static str]);
+pub(crate) struct Guard(
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    pub(crate) &'static [&'static str],
+);
 
 /// Long words also count when shortened (`--outp`), and in front of `=`.
 const GUARDS: &[Guard] = &[
@@ -15,17 +19,46 @@ const GUARDS: &[Guard] = &[
         "KoOTFdQ",
         &["--config", "--output", "--remote-name", "--upload-file", "--form", "--data", "--quote"],
     ),
+    Guard("apt", "co", &["--option", "--config-file"]),
+    Guard("bazel", "", &["--run_under", "--bazelrc"]),
+    Guard("cmake", "CP", &["--toolchain"]),
     Guard("date", "s", &["--set"]),
+    Guard("dc", "ef", &["--expression", "--file"]),
     Guard("dd", "", &["of="]),
     Guard("diff", "", &["--to-file", "--output"]),
     Guard("emacs", "", &["--eval", "--load", "--execute", "-f", "-l"]),
     Guard("fd", "xX", &["--exec", "--exec-batch"]),
     Guard("fdfind", "xX", &["--exec", "--exec-batch"]),
     Guard("gcc", "BT", &["-wrapper", "-fplugin", "-specs", "--specs"]),
-    Guard("go", "", &["-exec", "-toolexec", "-vettool", "-modfile", "-overlay", "-ldflags"]),
+    Guard(
+        "go",
+        "",
+        &[
+            "-exec",
+            "-toolexec",
+            "-vettool",
+            "-modfile",
+            "-overlay",
+            "-ldflags",
+            "--exec",
+            "--toolexec",
+            "--vettool",
+            "--modfile",
+            "--overlay",
+            "--ldflags",
+        ],
+    ),
+    Guard("gnuplot", "ce", &[]),
+    Guard("gradle", "Ibpgc", &["--init-script", "--build-file", "--project-dir"]),
     Guard("hg", "", &["--config", "--debugger"]),
+    Guard("iconv", "o", &["--output"]),
+    Guard("install", "", &["--strip-program"]),
     Guard("jq", "fL", &["--from-file"]),
-    Guard("less", "oO", &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src"]),
+    Guard(
+        "less",
+        "oOpkt",
+        &["+", "--log-file", "--LOG-FILE", "--lesskey", "--pattern", "--cmd", "--tag"],
+    ),
     Guard("make", "CfIE", &["--directory", "--file", "--makefile", "--include-dir", "--eval"]),
     Guard("man", "PHC", &["--pager", "--html", "--config-file"]),
     Guard("node", "erpi", &["--eval", "--require", "--print", "--import", "--loader"]),
@@ -45,14 +78,19 @@ const GUARDS: &[Guard] = &[
             "--init-module",
         ],
     ),
+    Guard("nmap", "", &["--script", "--datadir", "--servicedb"]),
+    Guard("openssl", "", &["-engine", "-provider", "-config", "-out"]),
     Guard("pip", "", &["--python", "--config-settings", "--log"]),
     Guard("pytest", "pco", &["--pastebin", "--basetemp", "--rootdir", "--override-ini"]),
     Guard("rg", "", &["--pre", "--hostname-bin"]),
-    Guard("rsync", "e", &["--rsh", "--rsync-path", "--remove-source-files"]),
+    Guard("rpm", "ED", &["--eval", "--define", "--pipe", "--macros", "--load", "--rcfile"]),
+    Guard("rsync", "eM", &["--rsh", "--rsync-path", "--remove-source-files", "--remote-option"]),
     Guard("scp", "SoF", &[]),
+    Guard("shuf", "o", &["--output"]),
     Guard("sort", "oT", &["--output", "--compress-program", "--temporary-directory"]),
     Guard("split", "", &["--filter"]),
-    Guard("ssh", "oFE", &[]),
+    Guard("ssh", "oFEIS", &[]),
+    Guard("ssh-keygen", "D", &[]),
     Guard("tail", "", &["--pid"]),
     Guard(
         "tar",
@@ -67,85 +105,90 @@ const GUARDS: &[Guard] = &[
             "--rmt-command",
         ],
     ),
+    Guard("tcpdump", "zw", &["--postrotate-command"]),
     Guard("tree", "o", &["--output"]),
-    Guard("wget", "OP", &["--use-askpass", "--output-document", "--post-file", "--config"]),
+    Guard("vim", "cSsuUwWiEl", &["+", "--cmd", "--startuptime", "--servername", "--remote"]),
+    Guard(
+        "wget",
+        "OPe",
+        &["--use-askpass", "--output-document", "--post-file", "--config", "--execute"],
+    ),
     Guard("yarn", "", &["--cwd", "--use-yarnrc", "--script-shell"]),
     Guard("zip", "T", &["--unzip-command", "-TT"]),
 ];
 
-/// What git can be told anywhere in the line, and its commands that run what they are given.
-const GIT: Guard = Guard(
-    "git",
-    "",
-    &[
-        "--config-env",
-        "--exec-path",
-        "--exec",
-        "--ext-diff",
-        "--textconv",
-        "--output",
-        "--output-directory",
-        "--open-files-in-pager",
-        "--upload-pack",
-        "--receive-pack",
-        "--git-dir",
-        "--work-tree",
-        "--extcmd",
-        "--to-cmd",
-        "--cc-cmd",
-        "--sendmail-cmd",
-        "--tool",
-        "--template",
-        "--super-prefix",
-        "--paginate",
-        "--edit-description",
-        "--upload-archive",
-    ],
-);
-const GIT_RUNS: &[&str] = &[
-    "config",
-    "difftool",
-    "mergetool",
-    "filter-branch",
-    "bisect",
-    "submodule",
-    "send-email",
-    "instaweb",
-    "daemon",
-    "hook",
-    "maintenance",
-    "credential",
-    "remote-ext",
-    "shell",
-    "p4",
-    "svn",
+/// Programs that read commands from elsewhere, or whose words are commands of their own.
+const ALWAYS: &[(&str, &str)] = &[
+    ("ed", "ed runs commands that it reads elsewhere"),
+    ("ex", "ex runs commands that it reads elsewhere"),
+    ("red", "red writes what it reads elsewhere"),
+    ("sftp", "sftp runs commands that it reads elsewhere"),
 ];
 
 /// Why a command may do more than its words say.
-pub(crate) fn doubt(name: &str, words: &[Word]) -> Option<String> {
+#[derive(Debug, Default)]
+pub(crate) struct Doubt {
+    pub(crate) why: String,
+    /// Words that, or behind which, a command may stand.
+    pub(crate) at: Vec<usize>,
+}
+
+impl Doubt {
+    pub(crate) fn new(why: impl Into<String>, at: impl IntoIterator<Item = usize>) -> Doubt {
+        Doubt { why: why.into(), at: at.into_iter().collect() }
+    }
+
+    /// The first reason is the one that is told.
+    pub(crate) fn because(&mut self, why: String) {
+        if self.why.is_empty() {
+            self.why = why;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Option<Doubt>) {
+        let Some(other) = other else { return };
+        self.because(other.why);
+        self.at.extend(other.at);
+    }
+
+    pub(crate) fn found(mut self) -> Option<Doubt> {
+        self.at.sort_unstable();
+        self.at.dedup();
+        (!self.why.is_empty()).then_some(self)
+    }
+}
+
+pub(crate) fn doubt(name: &str, words: &[Word]) -> Option<Doubt> {
     let name = family(name);
     let arguments = &words[1..];
-    let uniq_writes = name == "uniq" && arguments.iter().filter(|w| !is_flag(w)).count() > 1;
-    if uniq_writes {
-        return Some("uniq writes its second file".into());
+    let all = 1..words.len();
+    if let Some((_, why)) = ALWAYS.iter().find(|(program, _)| *program == name) {
+        return Some(Doubt::new(*why, all));
+    }
+    if let Some(client) = client::named(name) {
+        return client.doubt(words);
     }
     match name {
-        "git" => return git(arguments),
-        "awk" => return script::awk(arguments),
-        "sed" => return script::sed(arguments),
+        _ if name == "git" || name.starts_with("git-") => git::doubt(name, words),
+        "awk" => script::awk(arguments).map(|why| Doubt::new(why, all)),
+        "sed" => script::sed(arguments).map(|why| Doubt::new(why, all)),
         "printf" if arguments.first().is_some_and(|w| w.may_be_flag() || w.text == "-v") => {
-            return Some("printf -v sets a variable".into());
+            Some(Doubt::new("printf -v sets a variable", []))
         }
-        "test" | "[" => return brackets(arguments),
-        "python" => return python(arguments),
-        _ => {}
+        "test" | "[" => brackets(arguments).map(|why| Doubt::new(why, [])),
+        "python" => python(words),
+        "uniq" if arguments.iter().filter(|w| !is_flag(w)).count() > 1 => {
+            Some(Doubt::new("uniq writes its second file", []))
+        }
+        "make" if arguments.iter().any(|w| w.text.contains('=')) => {
+            Some(Doubt::new("make is told a variable, which can be a command", all))
+        }
+        // Its oldest way: letters first, then their values in turn.
+        "tar" if arguments.first().is_some_and(|w| !is_flag(w) && w.text.contains(['I', 'F'])) => {
+            Some(Doubt::new("tar runs another program", 1..words.len().min(6)))
+        }
+        name => flagged(GUARDS.iter().find(|guard| guard.0 == name)?, words, 1),
     }
-    let guard = GUARDS.iter().find(|guard| guard.0 == name)?;
-    let sets = name == "make" && arguments.iter().any(|w| w.text.contains('='));
-    if sets {
-        return Some("make is told a variable, which can be a command".into());
-    }
-    flagged(guard, arguments)
 }
 
 /// Different names of the same thing.
@@ -157,6 +200,12 @@ fn family(name: &str) -> &str {
         "gsort" => "sort",
         "gtar" | "bsdtar" => "tar",
         "cc" | "g++" | "clang" | "clang++" | "c++" => "gcc",
+        "apt-get" | "aptitude" => "apt",
+        "cross" => "cargo",
+        "gshuf" => "shuf",
+        "vi" | "nvim" | "gvim" | "view" | "rvim" | "rview" | "vimdiff" | "nvimdiff" | "evim" => {
+            "vim"
+        }
         "py.test" => "pytest",
         "nodejs" => "node",
         "pnpm" => "npm",
@@ -174,64 +223,67 @@ fn is_flag(word: &Word) -> bool {
     word.text.starts_with('-')
 }
 
-fn flagged(guard: &Guard, arguments: &[Word]) -> Option<String> {
-    let Guard(name, letters, words) = guard;
-    for word in arguments {
+pub(crate) fn flagged(guard: &Guard, words: &[Word], from: usize) -> Option<Doubt> {
+    let Guard(name, letters, long_words) = guard;
+    let mut doubt = Doubt::default();
+    for (at, word) in words.iter().enumerate().skip(from) {
         // Behind it nothing is a flag any more, except to those who hand it on.
         if word.text == "--" && *name != "npm" {
-            return None;
+            break;
         }
         if word.may_be_flag() {
-            return Some(format!("the options of {name} are only known when it runs"));
+            doubt.because(format!("the options of {name} are only known when it runs"));
+            continue;
         }
         let text = word.text.as_str();
         let flag = text.split('=').next().unwrap_or(text);
-        let long = words.iter().any(|bad| {
-            text.starts_with(bad)
-                || (flag.len() > 3 && flag.starts_with("--") && bad.starts_with(flag))
-        });
+        // Most let a long option be shortened; this one is whole.
+        let whole = *name == "cargo" && flag == "--target";
+        let shortens = !whole && flag.len() > 3 && flag.starts_with("--");
+        let long =
+            long_words.iter().any(|bad| text.starts_with(bad) || shortens && bad.starts_with(flag));
         let short = text.starts_with('-')
             && !text.starts_with("--")
             && text[1..].contains(|c| letters.contains(c));
         if long || short {
-            return Some(format!("{name} {flag} does more than it seems"));
+            doubt.because(format!("{name} {flag} does more than it seems"));
+            doubt.at.push(at);
         }
     }
-    None
-}
-
-fn git(arguments: &[Word]) -> Option<String> {
-    for word in arguments {
-        let text = word.text.as_str();
-        if text == "--" {
-            break;
-        }
-        if text.contains("ext::") || text.contains("::") && text.contains(' ') {
-            return Some("git is told to talk through another program".into());
-        }
-        // `-c name=value` sets anything, also stuck together; `-O` opens a pager, `-x` runs.
-        let mut before = arguments.iter().take_while(|word| is_flag(word));
-        let global = before.any(|own| own == word);
-        let configures = text.starts_with("-c") && (global || text.contains('='));
-        let opens = text.starts_with("-O") || text == "-x";
-        let pages = global && ["-p", "-u"].contains(&text);
-        if configures || opens || pages {
-            return Some(format!("git {text} can run another program"));
-        }
-    }
-    let command = arguments.iter().find(|word| !is_flag(word));
-    if let Some(command) = command.filter(|it| GIT_RUNS.contains(&it.text.as_str())) {
-        return Some(format!("git {} can run another program", command.text));
-    }
-    flagged(&GIT, arguments)
+    doubt.found()
 }
 
 /// `-m pytest` is pytest; anything else that python is told is in its words.
-fn python(arguments: &[Word]) -> Option<String> {
-    let at = arguments.iter().position(|word| word.text == "-m")?;
-    let module = arguments.get(at + 1)?;
-    let guard = GUARDS.iter().find(|guard| guard.0 == module.text)?;
-    flagged(guard, &arguments[at + 2..])
+fn python(words: &[Word]) -> Option<Doubt> {
+    let (module, rest) = module("python", words)?;
+    let guard = GUARDS.iter().find(|guard| guard.0 == module)?;
+    flagged(guard, words, rest)
+}
+
+/// The module that python runs, also among letters (`-Im pytest`, `-mpytest`), and where its own
+/// words begin.
+pub(crate) fn module<'a>(name: &str, words: &'a [Word]) -> Option<(&'a str, usize)> {
+    let mut at = if family(name) == "python" { 1 } else { return None };
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let letters = word.text.strip_prefix('-').filter(|it| !it.starts_with('-'));
+        let Some(letters) = letters else {
+            // A long option is none that takes the next word, but for one nobody uses.
+            if word.text.starts_with("--") {
+                continue;
+            }
+            return None;
+        };
+        let Some(place) = letters.find(['m', 'c', 'W', 'X']) else { continue };
+        let value = &letters[place + 1..];
+        match &letters[place..=place] {
+            "m" if value.is_empty() => return Some((&words.get(at)?.text, at + 1)),
+            "m" => return Some((value, at)),
+            "c" => return None,
+            _ => at += usize::from(value.is_empty()),
+        }
+    }
+    None
 }
 
 /// In bash a subscript is arithmetic, and arithmetic can run commands.

@@ -17,15 +17,20 @@
 //!
 //! In reading order: `glyph` (characters that do not look like what they are), `word`, `reader`
 //! (quoting and expansion), `grammar` (lists and compound commands), `redirect`, `peel` (wrappers),
-//! `wrapper` (their options), `guard` (flags that make a harmless program run another).
+//! `wrapper` and `runner` (their options), `suspect` (commands in words that are not understood),
+//! `guard`, `git`, `client` and `script` (what makes a harmless program run another).
 
+mod client;
+mod git;
 mod glyph;
 mod grammar;
 mod guard;
 mod peel;
 mod reader;
 mod redirect;
+mod runner;
 mod script;
+mod suspect;
 mod word;
 mod wrapper;
 
@@ -33,6 +38,9 @@ use std::fmt;
 
 /// Stands in a part for what only the running shell knows.
 pub const UNKNOWN: char = '…';
+/// Stands before a part that is run by another part, which says so itself (`npx tsc` runs `tsc`).
+/// Who allows that other part allows this one; who denies must look at both.
+pub const WITHIN: &str = "+run ";
 /// The longest line that is read. No command anybody means to run is longer.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 /// The deepest nesting of substitutions, loops and shells within shells.
@@ -99,6 +107,10 @@ struct Found {
     /// Commands without any effect, told only if there is nothing else.
     idle: Vec<String>,
     doubt: Option<Why>,
+    /// How many runners are around what is read, whose own line is a part already.
+    within: u32,
+    /// How often it was guessed where a command could begin.
+    guesses: u32,
 }
 
 impl Found {
@@ -119,6 +131,7 @@ impl Found {
     }
 
     fn part(&mut self, part: String) {
+        let part = if self.within > 0 { format!("{WITHIN}{part}") } else { part };
         // They are written down with the call: what a line has found must not be much more.
         let full = self.parts.len() >= PARTS_MAX || self.bytes + part.len() > 2 * LINE_BYTES_MAX;
         if full {

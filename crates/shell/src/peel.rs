@@ -3,8 +3,8 @@
 
 use crate::grammar::HARMLESS;
 use crate::word::{Word, shown};
-use crate::wrapper::{self, TANGLED, Takes, Weight, options};
-use crate::{DEPTH_MAX, Found, UNKNOWN, Why, guard};
+use crate::wrapper::{self, Starts, Takes, Weight, Wrapper, options};
+use crate::{DEPTH_MAX, Found, UNKNOWN, Why, guard, runner};
 
 impl Found {
     pub(crate) fn command(&mut self, words: &[Word], depth: u32) {
@@ -12,16 +12,28 @@ impl Found {
         if depth > DEPTH_MAX {
             return self.doubt(Why::TooDeep);
         }
+        if program.text.starts_with('-') && !program.unknown {
+            // Options of a word that shells do not agree on: `time -f %e ls`.
+            return self.tangled(words, &program.text, depth);
+        }
         if !is_program(program) {
             self.part(shown(words));
             return self.hides("the name of a program is not plain");
         }
-        let name = basename(&program.text);
+        let name = basename(&program.text).to_ascii_lowercase();
+        let name = name.as_str();
         if let Some(known) = wrapper::named(name) {
-            return self.wrapped(words, known, depth);
+            match known.starts(words) {
+                Starts::Nothing => {}
+                Starts::At(at) => return self.wrapped(words, known, at, depth),
+                Starts::Unclear if name == "command" && is_question(words) => {
+                    return self.part(shown(words));
+                }
+                Starts::Unclear => return self.tangled(words, name, depth),
+            }
         }
         match name {
-            _ if SHELLS.contains(&name) => self.shell(words, depth),
+            _ if is_shell(name) => self.shell(words, depth),
             "eval" => self.eval(words, depth),
             "xargs" | "gxargs" => self.xargs(words, depth),
             "find" | "gfind" => self.find(words, depth),
@@ -31,25 +43,17 @@ impl Found {
                 self.part(shown(words));
                 self.hides(format!("{name} can change what later words mean"));
             }
-            _ if TANGLED.contains(&name) => self.tangled(words, name),
+            _ if runner::is_tangled(name, words) => self.tangled(words, name, depth),
             _ => {
                 self.part(shown(words));
-                if let Some(why) = guard::doubt(name, words) {
-                    self.hides(why);
-                }
+                self.guarded(name, words, depth);
+                self.module(name, words, depth);
             }
         }
     }
 
-    fn wrapped(&mut self, words: &[Word], known: &wrapper::Wrapper, depth: u32) {
+    fn wrapped(&mut self, words: &[Word], known: &Wrapper, mut at: usize, depth: u32) {
         let name = known.name;
-        let asks = name == "command" && words.get(1).is_some_and(|w| w.text == "-v");
-        let Some(mut at) = known.command(words).filter(|_| !asks) else {
-            if asks {
-                return self.part(shown(words));
-            }
-            return self.tangled(words, name);
-        };
         if ["env", "sudo", "doas"].contains(&name) {
             while let Some(set) = words.get(at).and_then(Word::assigns) {
                 if !HARMLESS.contains(&set) {
@@ -58,50 +62,59 @@ impl Found {
                 at += 1;
             }
         }
-        if words.get(1..at).is_some_and(|own| own.iter().any(|word| word.unknown)) {
+        let at = at.min(words.len());
+        // In quotes it stays one word, which is enough where the line itself is what is allowed.
+        let is_one = |word: &Word| known.weight == Weight::Told && word.quoted;
+        if words[1..at].iter().any(|word| word.unknown && !is_one(word)) {
             self.hides(format!("the options of {name} are only known when it runs"));
         }
-        let command = words.get(at..).unwrap_or_default();
-        if known.weight == Weight::Heavy || command.is_empty() {
-            self.part(shown(words));
+        let command = &words[at..];
+        match known.weight {
+            Weight::Light if !command.is_empty() => self.command(command, depth + 1),
+            Weight::Light | Weight::Heavy => {
+                self.part(shown(words));
+                self.command(command, depth + 1);
+            }
+            Weight::Told => {
+                self.part(shown(words));
+                self.guarded(name, &words[..at], depth);
+                self.within += 1;
+                // The other machine's shell reads the words again.
+                if name == "ssh" {
+                    self.line(command, depth);
+                } else {
+                    self.command(command, depth + 1);
+                }
+                self.within -= 1;
+            }
         }
-        self.command(command, depth + 1);
     }
 
-    /// A program that starts others in a way that is not understood: whatever it may start is
-    /// seen, so that a deny still holds.
-    fn tangled(&mut self, words: &[Word], name: &str) {
-        self.part(shown(words));
-        self.hides(format!("{name} starts other programs"));
-        for at in 1..words.len().min(TAILS_MAX) {
-            self.part(shown(&words[at..]));
-            // `su -c 'rm x'` and the like.
-            if words[at].text.contains(' ') {
-                self.part(words[at].text.clone());
-            }
+    /// `python3 -m uv run x` is `uv run x`.
+    fn module(&mut self, name: &str, words: &[Word], depth: u32) {
+        let Some((module, rest)) = guard::module(name, words) else { return };
+        if wrapper::named(module).is_some() {
+            let rest = words.get(rest..).unwrap_or_default().iter().cloned();
+            let command: Vec<Word> = [Word::literal(module)].into_iter().chain(rest).collect();
+            self.within += 1;
+            self.command(&command, depth + 1);
+            self.within -= 1;
         }
     }
 
     /// `sh -c '…'` is what the dots are.
     fn shell(&mut self, words: &[Word], depth: u32) {
-        let letter = |letter: char| match letter {
-            'c' | 'e' | 'u' | 'x' | 'l' => Some(Takes::Nothing),
-            'o' => Some(Takes::Value),
-            _ => None,
+        let Some(own) = shell_options(words) else {
+            return self.tangled(words, &words[0].text, depth);
         };
-        let Some(at) = options(words, 1, letter, |_| None) else {
-            return self.tangled(words, &words[0].text);
-        };
-        let own = &words[1..at.min(words.len())];
-        let is_command = |word: &Word| {
-            word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
-        };
-        let line = own.iter().any(is_command);
-        let Some(script) = words.get(at) else {
+        if let Some(why) = own.why {
+            self.hides(why);
+        }
+        let Some(script) = words.get(own.end).filter(|word| word.text != "-") else {
             self.part(shown(words));
             return self.hides("a shell that reads commands from elsewhere");
         };
-        if !line {
+        if !own.line {
             self.part(shown(words));
             return;
         }
@@ -116,12 +129,19 @@ impl Found {
     }
 
     fn eval(&mut self, words: &[Word], depth: u32) {
-        let line: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
         if words.iter().any(|word| word.unknown) {
             self.part(shown(words));
             self.hides("eval of something only known when it runs");
         }
-        self.read(&line.join(" ").replace(UNKNOWN, "$_"), depth + 1);
+        self.line(&words[1..], depth);
+    }
+
+    /// Words that a shell puts together and reads again.
+    fn line(&mut self, words: &[Word], depth: u32) {
+        let line: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        if !line.is_empty() {
+            self.read(&line.join(" ").replace(UNKNOWN, "$_"), depth + 1);
+        }
     }
 
     fn xargs(&mut self, words: &[Word], depth: u32) {
@@ -136,7 +156,7 @@ impl Found {
             _ => None,
         };
         let Some(at) = options(words, 1, letter, long) else {
-            return self.tangled(words, "xargs");
+            return self.tangled(words, "xargs", depth);
         };
         let at = at.min(words.len());
         let own = &words[1..at];
@@ -187,6 +207,65 @@ impl Found {
     }
 }
 
+/// The options of a shell itself.
+struct Own {
+    /// The first word that is none of them.
+    end: usize,
+    /// That word is a line.
+    line: bool,
+    why: Option<String>,
+}
+
+/// They are switched on by `-` and off by `+`, and some shells know more of them than others.
+fn shell_options(words: &[Word]) -> Option<Own> {
+    let mut own = Own { end: 1, line: false, why: None };
+    while let Some(word) = words.get(own.end) {
+        let text = word.text.as_str();
+        let is_option = text.starts_with(['-', '+']) && text.len() > 1;
+        if word.may_be_flag() {
+            return None;
+        }
+        if !is_option {
+            break;
+        }
+        own.end += 1;
+        if text == "--" {
+            break;
+        }
+        if text.starts_with("--") {
+            if !CALM_LONG.contains(&text) {
+                return None;
+            }
+            continue;
+        }
+        own.line |= text.starts_with('-') && text.contains('c');
+        let calm = |c: char| "ceuxlvfCo".contains(c);
+        if text.starts_with('+') || !text[1..].chars().all(calm) {
+            own.why.get_or_insert(format!("a shell that is told {text}"));
+        }
+        // The names of options follow, in some shells at once.
+        if let Some(named) = text.find(['o', 'O']) {
+            let name = words.get(own.end).map_or("", |word| word.text.as_str());
+            if named + 1 != text.len() {
+                return None;
+            }
+            if !CALM_NAMED.contains(&name) {
+                own.why.get_or_insert(format!("a shell that is told {text} {name}"));
+            }
+            own.end += 1;
+        }
+    }
+    Some(own)
+}
+
+const CALM_LONG: &[&str] = &["--login", "--noprofile", "--norc", "--posix"];
+const CALM_NAMED: &[&str] = &["errexit", "noglob", "nounset", "pipefail", "posix", "xtrace"];
+
+/// `command -v ls` only asks where it is.
+fn is_question(words: &[Word]) -> bool {
+    words.get(1).is_some_and(|word| word.text == "-v")
+}
+
 /// What `{}` becomes is only known when it runs.
 fn braces_unknown(words: &[Word]) -> Vec<Word> {
     let replaced = words.iter().map(|word| {
@@ -198,7 +277,7 @@ fn braces_unknown(words: &[Word]) -> Vec<Word> {
 }
 
 /// A name that is the same to every shell and every eye.
-fn is_program(word: &Word) -> bool {
+pub(crate) fn is_program(word: &Word) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+@:,-[".contains(c);
     let starts = |c: char| c.is_ascii_alphanumeric() || "_./[:".contains(c);
     let bracket = !word.text.contains('[') || word.text == "[";
@@ -210,9 +289,36 @@ fn basename(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// Also with a version behind its name.
+fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c)))
+}
+
 const SHELLS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "yash", "rbash", "csh", "tcsh", "fish",
-    "pwsh", "nu", "elvish", "xonsh",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "ash",
+    "mksh",
+    "yash",
+    "rbash",
+    "csh",
+    "tcsh",
+    "fish",
+    "pwsh",
+    "nu",
+    "elvish",
+    "xonsh",
+    "osh",
+    "ysh",
+    "posh",
+    "lksh",
+    "sash",
+    "bash-static",
+    "zsh-static",
+    "powershell",
 ];
 /// Shells that can be taken for the one that runs the line.
 const STANDARD: &[&str] =
@@ -258,5 +364,3 @@ const CHANGES: &[&str] = &[
     "pushd",
     "popd",
 ];
-/// Tails of a tangled command that are looked at.
-const TAILS_MAX: usize = 24;

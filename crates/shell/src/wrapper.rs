@@ -1,5 +1,6 @@
 //! Programs that start another one: which of their words are their own options.
 
+use crate::runner;
 use crate::word::Word;
 
 /// How much a wrapper itself matters.
@@ -9,24 +10,51 @@ pub(crate) enum Weight {
     Light,
     /// It gives the command other rights or another life, so it is a part of its own as well.
     Heavy,
+    /// It is known by its own line, as `npx tsc` is: who allows that allows what it starts. Only
+    /// who denies looks inside.
+    Told,
 }
 
 pub(crate) struct Wrapper {
     pub(crate) name: &'static str,
     pub(crate) weight: Weight,
+    /// Its own commands that start others (`run` of `uv run`). Without any it always does.
+    pub(crate) commands: &'static [&'static str],
     /// Letters that stand alone, and letters that take a value.
-    flags: &'static str,
-    valued: &'static str,
-    long_flags: &'static [&'static str],
-    long_valued: &'static [&'static str],
+    pub(crate) flags: &'static str,
+    pub(crate) valued: &'static str,
+    pub(crate) long_flags: &'static [&'static str],
+    pub(crate) long_valued: &'static [&'static str],
     /// Words of its own before the command.
-    operands: usize,
+    pub(crate) operands: Operands,
 }
 
+/// What stands between the options of a wrapper and the command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operands {
+    None,
+    /// A folder, a file, a name.
+    Word,
+    /// A time, a mask, a priority: some do without it, and then the command is here already.
+    Number,
+    /// Anything up to `--`.
+    Dashes,
+}
+
+use Operands::{Dashes, Number};
 use Weight::{Heavy, Light};
 
-const fn wrapper(name: &'static str, weight: Weight) -> Wrapper {
-    Wrapper { name, weight, flags: "", valued: "", long_flags: &[], long_valued: &[], operands: 0 }
+pub(crate) const fn wrapper(name: &'static str, weight: Weight) -> Wrapper {
+    Wrapper {
+        name,
+        weight,
+        commands: &[],
+        flags: "",
+        valued: "",
+        long_flags: &[],
+        long_valued: &[],
+        operands: Operands::None,
+    }
 }
 
 /// `time -o` writes a file and `env -S` splits a string: what is not here is not understood.
@@ -40,11 +68,24 @@ const WRAPPERS: &[Wrapper] = &[
         valued: "sk",
         long_flags: &["--foreground", "--preserve-status", "--verbose"],
         long_valued: &["--signal", "--kill-after"],
-        operands: 1,
+        operands: Number,
         ..wrapper("timeout", Light)
     },
     Wrapper { valued: "n", long_valued: &["--adjustment"], ..wrapper("nice", Light) },
-    Wrapper { flags: "t", valued: "cn", ..wrapper("ionice", Light) },
+    Wrapper {
+        flags: "t",
+        valued: "cn",
+        long_flags: &["--ignore"],
+        long_valued: &["--class", "--classdata"],
+        ..wrapper("ionice", Light)
+    },
+    Wrapper {
+        flags: "abdfioRrv",
+        valued: "DPT",
+        long_flags: &["--batch", "--fifo", "--idle", "--other", "--rr", "--reset-on-fork"],
+        operands: Number,
+        ..wrapper("chrt", Light)
+    },
     Wrapper {
         valued: "ioe",
         long_valued: &["--input", "--output", "--error"],
@@ -82,75 +123,97 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("catchsegv", Heavy),
     Wrapper { flags: "fqvCi", valued: "opeEsIO", ..wrapper("strace", Heavy) },
     Wrapper { flags: "fSC", valued: "oepn", ..wrapper("ltrace", Heavy) },
-    Wrapper { valued: "cp", operands: 1, ..wrapper("taskset", Heavy) },
-    Wrapper { valued: "m", ..wrapper("setarch", Heavy) },
-    Wrapper { operands: 1, ..wrapper("chroot", Heavy) },
+    Wrapper {
+        flags: "ac",
+        long_flags: &["--all-tasks", "--cpu-list"],
+        operands: Number,
+        ..wrapper("taskset", Heavy)
+    },
+    Wrapper { operands: Operands::Word, ..wrapper("chroot", Heavy) },
     Wrapper {
         flags: "ensuxo",
         valued: "wE",
         long_flags: &["--nonblock", "--shared", "--exclusive"],
         long_valued: &["--timeout", "--wait"],
-        operands: 1,
+        operands: Operands::Word,
         ..wrapper("flock", Heavy)
     },
     Wrapper { flags: "imnpruUCT", long_flags: &["--map-root-user"], ..wrapper("unshare", Heavy) },
-    Wrapper { operands: 1, ..wrapper("torsocks", Heavy) },
+    wrapper("torsocks", Heavy),
     wrapper("caffeinate", Heavy),
     wrapper("rlwrap", Heavy),
     wrapper("eatmydata", Heavy),
     wrapper("proxychains", Heavy),
     wrapper("dbus-run-session", Heavy),
-];
-
-/// Programs that start what they are told in ways that are not taken apart.
-pub(crate) const TANGLED: &[&str] = &[
-    "at",
-    "batch",
-    "bwrap",
-    "entr",
-    "expect",
-    "firejail",
-    "gdb",
-    "lldb",
-    "nsenter",
-    "parallel",
-    "perf",
-    "proot",
-    "runuser",
-    "script",
-    "start-stop-daemon",
-    "su",
-    "systemd-run",
-    "tclsh",
-    "valgrind",
-    "watch",
-    "xvfb-run",
-    "machinectl",
-    "screen",
-    "tmux",
-    "crontab",
-    "inotifywait",
-    "runcon",
-    "sg",
-    "newgrp",
-    "setpriv",
-    "capsh",
-    "cgexec",
-    "prlimit",
-    "choom",
-    "numactl",
+    Wrapper { flags: "gsvw", valued: "ep", ..wrapper("tini", Heavy) },
+    Wrapper {
+        flags: "cv",
+        valued: "r",
+        long_flags: &["--single-child", "--verbose"],
+        long_valued: &["--rewrite"],
+        ..wrapper("dumb-init", Heavy)
+    },
+    Wrapper { operands: Operands::Word, ..wrapper("gosu", Heavy) },
+    Wrapper { operands: Operands::Word, ..wrapper("su-exec", Heavy) },
+    Wrapper { operands: Operands::Word, ..wrapper("setuidgid", Heavy) },
+    Wrapper { operands: Operands::Word, ..wrapper("envdir", Heavy) },
 ];
 
 pub(crate) fn named(name: &str) -> Option<&'static Wrapper> {
-    WRAPPERS.iter().find(|wrapper| wrapper.name == name)
+    // On some systems the usual ones carry a letter in front.
+    let name = PREFIXED.iter().find(|it| **it == name).map_or(name, |it| &it[1..]);
+    WRAPPERS.iter().chain(runner::RUNNERS).find(|wrapper| wrapper.name == name)
+}
+
+const PREFIXED: &[&str] = &["gchroot", "genv", "gnice", "gnohup", "gstdbuf", "gtime", "gtimeout"];
+
+/// Words in front of a command that starts others: `docker compose exec`, `uv tool run`.
+const GROUPS: &[&str] = &["alpha", "beta", "compose", "compute", "container", "tool"];
+
+/// Where a wrapper's command is.
+pub(crate) enum Starts {
+    /// It is another of its commands, which starts nothing.
+    Nothing,
+    /// The words from here on.
+    At(usize),
+    /// It starts something, and its options are not known well enough to say what.
+    Unclear,
 }
 
 impl Wrapper {
-    /// Where the command begins; `None` if an option is not known.
-    pub(crate) fn command(&self, words: &[Word]) -> Option<usize> {
-        let at = options(words, 1, |letter| self.letter(letter), |long| self.long(long))?;
-        // `nice -10 cmd` is older than its letters.
-        Some(at + self.operands)
+    pub(crate) fn starts(&self, words: &[Word]) -> Starts {
+        let mut from = 1;
+        if !self.commands.is_empty() {
+            match own_command(self.commands, words) {
+                Own::None => return Starts::Nothing,
+                Own::Unknown => return Starts::Unclear,
+                Own::At(at) => from = at + 1,
+            }
+        }
+        if self.operands == Dashes {
+            let dashes = words.iter().position(|word| word.text == "--");
+            return dashes.map_or(Starts::Unclear, |at| Starts::At(at + 1));
+        }
+        let letter = |letter: char| self.letter(letter);
+        let Some(at) = options(words, from, letter, |long| self.long(long)) else {
+            return Starts::Unclear;
+        };
+        let at = match self.operands {
+            Operands::None | Dashes => at,
+            Operands::Word => at + 1,
+            Number => {
+                let is_number = |word: &Word| {
+                    word.unknown || word.text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                };
+                if words.get(at).is_some_and(|word| !is_number(word)) {
+                    return Starts::Unclear;
+                }
+                at + 1
+            }
+        };
+        // Some take options behind their operands as well: `flock file -c line`.
+        let more = words.get(at).is_some_and(|word| word.text.starts_with('-'));
+        if more && words[at - 1].text != "--" { Starts::Unclear } else { Starts::At(at) }
     }
 
     fn letter(&self, letter: char) -> Option<Takes> {
@@ -172,6 +235,37 @@ impl Wrapper {
             self.long_valued.contains(&name).then_some(Takes::Value)
         }
     }
+}
+
+/// A program's own command.
+pub(crate) enum Own {
+    /// It is another one.
+    None,
+    /// Only known when it runs.
+    Unknown,
+    At(usize),
+}
+
+/// Which of these commands it is, behind any options.
+pub(crate) fn own_command(commands: &[&str], words: &[Word]) -> Own {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        if commands.contains(&word.text.as_str()) {
+            return Own::At(at);
+        }
+        let is_value = is_option(&words[at - 1]);
+        // Without quotes it can become several words.
+        if word.unknown && !(is_value && word.quoted) {
+            return Own::Unknown;
+        }
+        let is_group = GROUPS.contains(&word.text.as_str());
+        if !is_option(word) && !is_value && !is_group {
+            return Own::None;
+        }
+        at += 1;
+    }
+    Own::None
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,13 @@ impl Dice {
 /// Every line of the other tests, disturbed again and again. `ROUNDS=1000000` looks longer.
 #[test]
 fn mutated_lines_are_read_without_panic() {
-    let corpus =
-        [include_str!("bypass.txt"), include_str!("harmless.txt"), include_str!("denied.txt")];
+    let corpus = [
+        include_str!("bypass.txt"),
+        include_str!("harmless.txt"),
+        include_str!("denied.txt"),
+        include_str!("opaque.txt"),
+        include_str!("plain.txt"),
+    ];
     let lines: Vec<Vec<char>> = corpus
         .iter()
         .flat_map(|text| text.lines())
@@ -108,6 +113,12 @@ fn long_lines_are_read_once() {
         "é",
         "…",
         "watch a ",
+        "watch npx 'a b' ",
+        "npx ",
+        "uv run ",
+        "git -c a='!b' ",
+        "git config 'a=!b;c' ",
+        "vim +a ",
         "$",
         "a>f;",
     ];
@@ -160,6 +171,10 @@ fn parts_are_written_in_one_way() {
         ("sh -c 'a; b'", "a|b"),
         ("find . -name '*.o' -delete", "find . -name '*.o' -delete|rm …"),
         ("x | xargs -n1 a -b", "x|a -b …"),
+        ("npx a b", "npx a b|+run a b"),
+        ("uv run --with a nice sh -c 'b; c'", "uv run --with a nice sh -c 'b; c'|+run b|+run c"),
+        ("ssh a 'b && c'", "ssh a 'b && c'|+run b|+run c"),
+        ("git -C a b", "git -C a b"),
         ("/usr/bin/a b", "/usr/bin/a b"),
         ("[ -f a ] && b", "[ -f a ]|b"),
         ("[[ -n $x ]]", "[[ -n … ]]"),

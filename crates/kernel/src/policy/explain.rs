@@ -70,8 +70,10 @@ pub fn explain(question: &Question) -> Explanation {
         Ruling::Deny(_, why) | Ruling::Unknown(why) => (RuleKind::Deny, why),
     };
     let mine: Vec<&Rule> = all.into_iter().filter(|rule| is_for(rule, agent, &names)).collect();
-    let parts: Vec<Considered> =
-        heard.parts.iter().map(|part| consider(&mine, &heard, part)).collect();
+    // What another part runs is told only if a rule speaks of it.
+    let speaks = |it: &Considered| it.verdict.is_some() || !heard.is_within(&it.part);
+    let parts = heard.parts.iter().map(|part| consider(&mine, &heard, part));
+    let parts: Vec<Considered> = parts.filter(speaks).collect();
     let because = match parts.iter().find(|part| part.verdict.is_none()) {
         Some(part) if verdict == RuleKind::Ask && !by_rule && heard.opaque.is_none() => {
             alloc::format!("{because}: no rule allows {:?}", part.part)
@@ -95,11 +97,16 @@ fn beyond(made: &Definition, names: &Names, tool: &ToolSpec, heard: &Heard) -> O
 
 fn consider(rules: &[&Rule], heard: &Heard, part: &str) -> Considered {
     let mut strictest: Option<(RuleKind, &Rule)> = None;
+    let allows = rules.iter().filter(|rule| rule.kind == RuleKind::Allow);
+    let allows: Vec<&str> = allows.filter_map(|rule| rule.pattern.as_deref()).collect();
+    let calm = heard.admits_calm(&allows, part);
     for rule in rules {
         let kind = match (&rule.pattern, rule.kind) {
             (None, kind) => kind,
             (Some(pattern), RuleKind::Allow) => {
-                let sure = heard.opaque.is_none() && heard.admits(pattern, part);
+                let behind = || heard.calm(part).is_some_and(|(_, it)| heard.admits(pattern, &it));
+                let admits = heard.admits(pattern, part) || calm && behind();
+                let sure = heard.opaque.is_none() && admits;
                 if !sure {
                     continue;
                 }

@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
-use super::domain;
 use super::pattern::{Fit, fits, matches};
+use super::{canon, domain};
 use crate::{Class, Subjects};
 
 /// A call as rules see it.
@@ -65,13 +65,17 @@ impl Heard {
         if self.class != Class::Exec {
             return if matches(pattern, part) { Fit::Yes } else { Fit::No };
         }
+        let part = part.strip_prefix(WITHIN).unwrap_or(part);
         let named = by_last_name(part);
-        let bare = unquoted(&named);
         // Where home is only the shell knows.
         let away = named.replace(" ~", " …");
-        let ways = [(pattern, part), (pattern, &named), (pattern, &away)];
-        let fit = ways.into_iter().map(|(pattern, text)| fits(pattern, text)).max();
-        fit.unwrap_or(Fit::No).max(fits(&unquoted(pattern), &bare))
+        let fit = [part, &named, &away].into_iter().map(|text| fits(pattern, text)).max();
+        let bare = unquoted(pattern);
+        let fit = fit.unwrap_or(Fit::No).max(fits(&bare, &unquoted(&named)));
+        let forms = canon::forms(&named).into_iter();
+        let beneath = forms
+            .map(|(form, sure)| fits(pattern, &form).max(fits(&bare, &unquoted(&form))).min(sure));
+        beneath.max().unwrap_or(Fit::No).max(fit)
     }
 
     /// For an allow: every part, each by some pattern. Exactly what somebody wrote is theirs.
@@ -81,8 +85,27 @@ impl Heard {
         if !self.beside && patterns.iter().any(exactly) {
             return true;
         }
-        let admitted = |part: &String| patterns.iter().any(|it| self.admits(it, part));
-        self.opaque.is_none() && self.parts.iter().all(admitted)
+        let admitted = |part: &String| {
+            patterns.iter().any(|it| self.admits(it, part)) || self.admits_calm(patterns, part)
+        };
+        let mut judged = self.parts.iter().filter(|part| !self.is_within(part)).peekable();
+        self.opaque.is_none() && judged.peek().is_some() && judged.all(admitted)
+    }
+
+    /// The same command without options that make no difference, which goes to a folder that must
+    /// be allowed as well.
+    pub(super) fn admits_calm(&self, patterns: &[&str], part: &str) -> bool {
+        let Some((folder, form)) = self.calm(part) else { return false };
+        let by_some = |part: &str| patterns.iter().any(|it| self.admits(it, part));
+        by_some(&form) && folder.is_none_or(|folder| by_some(&folder))
+    }
+
+    pub(super) fn calm(&self, part: &str) -> Option<(Option<String>, String)> {
+        canon::calm(of_the_system(part)).filter(|_| self.class == Class::Exec)
+    }
+
+    pub(super) fn is_within(&self, part: &str) -> bool {
+        self.class == Class::Exec && part.starts_with(WITHIN)
     }
 
     fn domain(&self, pattern: &str) -> Option<String> {
@@ -104,6 +127,10 @@ impl Heard {
         }
     }
 }
+
+/// Stands before what another part runs and says so itself: `npx tsc` runs `tsc`. Only who denies
+/// looks at it.
+pub const WITHIN: &str = "+run ";
 
 /// How long a command may take and whether it is waited for changes nothing about what it does;
 /// a folder, an environment, a shell, the network do.
@@ -209,6 +236,23 @@ mod tests {
             let admitted = heard(class, text, None).is_admitted(&[pattern]);
             assert_eq!(admitted, expected, "{pattern:?} {text:?}");
         }
+    }
+
+    /// What another part runs can be denied; it takes no rule of its own to be allowed.
+    #[test]
+    fn what_a_part_runs_is_only_for_denials() {
+        let parts = |list: &[&str]| list.iter().map(|part| String::from(*part)).collect();
+        let both = Subjects::Parts(parts(&["npx tsc -p a", "+run tsc -p a"]));
+        let heard_both = heard(Class::Exec, "x", Some(&both));
+        assert!(heard_both.is_admitted(&["npx *"]));
+        assert!(!heard_both.is_admitted(&["tsc *"]));
+        assert_eq!(heard_both.meets("tsc *"), Fit::Yes);
+        assert_eq!(heard_both.meets("rm *"), Fit::No);
+        // Alone it is nothing to allow, and elsewhere it is a name like any other.
+        let alone = Subjects::Parts(parts(&["+run tsc"]));
+        assert!(!heard(Class::Exec, "x", Some(&alone)).is_admitted(&["*"]));
+        let linked = Subjects::Parts(parts(&["+run a", "src/a"]));
+        assert!(!heard(Class::Write, "x", Some(&linked)).is_admitted(&["src/*"]));
     }
 
     /// The words of a line allow the line, not whatever else is asked for beside it.
