@@ -1,31 +1,30 @@
 //! Brings definitions to a session: found in the folders people keep them in, read when a call
 //! names one, built with the call's values, narrowed to what the kernel judges by.
 
+mod judged;
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use locum_definitions::{
-    Asker, Built, Definition, Found, Given, InputType, Kind, Library as Files, Loaded, NotFound,
-    Origin, Outcome, Parameter, Problem, Reach, Scope, Server, Severity, StartedBy,
-    Unbuilt as Wrong, build_for, fingerprint, load_from, offered, to_kernel,
+    Asker, Definition, Found, Kind, Library as Files, Loaded, NotFound, Origin, Problem, Scope,
+    Server, StartedBy, fingerprint, load_from, offered,
 };
 use locum_kernel::{
-    Check, Class, Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Rights, Sub,
-    Time, ToolSpec, Wanted, distance,
+    Definition as Judged, Found as Named, Kind as JudgedKind, Offer, Sub, Time, Wanted, distance,
 };
-use locum_runtime::form;
 use locum_runtime::library::Library;
 use locum_runtime::script::Script;
-use locum_runtime::subjects;
 use locum_runtime::tool::Toolbox;
 use locum_tools::Place;
-use serde_json::Value;
 
-use crate::arguments;
+pub(crate) use judged::without_servers;
+pub(crate) use values::Unbuilt;
+use values::{check_input, values};
+
 use crate::config::Config;
 use crate::library::{Shelves, is_on};
 use crate::model::Models;
@@ -286,137 +285,6 @@ impl Librarian {
         &self.world.shelves.workspace
     }
 
-    pub(crate) fn built(
-        &self,
-        asker: Asker,
-        definition: &Definition,
-        values: BTreeMap<String, String>,
-    ) -> Result<Built, Unbuilt> {
-        let workspace = self.world.shelves.workspace.clone();
-        let given = match asker {
-            Asker::People => chosen(definition, values, workspace),
-            Asker::Models => Given { values, base: workspace.clone(), roots: vec![workspace] },
-        };
-        match build_for(asker, definition, &given) {
-            Ok(Outcome::Built(built)) => match smuggled(definition, &built.definition) {
-                Some(problem) if asker == Asker::Models => Err(Unbuilt::Wrong(vec![problem])),
-                Some(_) | None => Ok(*built),
-            },
-            Ok(Outcome::Needs(needs)) => Err(Unbuilt::Needs(needs)),
-            Err(Wrong::Values(problems)) => Err(Unbuilt::Values(problems)),
-            Err(Wrong::File(problems)) => Err(Unbuilt::Wrong(problems)),
-        }
-    }
-
-    /// What the kernel hears of it, with everything only this place knows filled in. `words` are
-    /// what it was called with.
-    pub(crate) fn judged(&self, files: &Files, built: &Built, words: &str) -> Judged {
-        let definition = &built.definition;
-        let specs = self.world.tools.specs();
-        self.tell(built.problems.iter());
-        let mut judged = to_kernel(definition, &specs);
-        judged.limits.turns_max = judged.limits.turns_max.or(self.world.turns_usual);
-        if let Some(classes) = self.world.script.as_ref().and_then(|it| it.may(&judged.name)) {
-            let narrow = Rights { classes: classes.clone(), tools: None };
-            judged.uses = judged.uses.meet(&narrow);
-            judged.ceiling = judged.ceiling.meet(&narrow);
-        }
-        judged.model = judged.model.and_then(|name| self.model(&definition.name, &name));
-        if let Some(proof) = &mut judged.proof {
-            let exec = specs.iter().find(|spec| spec.name == "exec");
-            for check in proof.checks.iter_mut().chain(&mut proof.on_failure) {
-                read_line(check, exec);
-            }
-        }
-        self.miss_servers(definition, &specs);
-        if definition.kind == Kind::Skill {
-            judged.instructions = arguments::filled(&judged.instructions, words);
-        }
-        judged.instructions.push_str(&self.besides(files, definition));
-        if definition.memory.is_some() {
-            judged.instructions.push_str(remembers(&judged.uses));
-        }
-        judged.stands_in = self.stands_in(files, &judged.name, &definition.origin);
-        let asks = definition.servers.iter().filter(|it| it.needs_consent);
-        if asks.clone().any(|server| !self.world.agreed.has(server, &definition.origin.file)) {
-            let what: Vec<String> = definition.consents().into_iter().map(|it| it.what).collect();
-            judged.caution = Some(format!("{} wants to {}", definition.name, what.join("; ")));
-        } else if matches!(self.world.agreed, Agreed::Before(_)) {
-            for server in asks.filter(|server| !server.wants().is_empty()) {
-                let (name, server, wants) = (&definition.name, &server.name, server.wants());
-                self.say(&format!("note: {name} starts the server {server} with {wants}"));
-            }
-        }
-        judged
-    }
-
-    /// Servers a definition names that nobody has configured here.
-    fn miss_servers(&self, definition: &Definition, specs: &[ToolSpec]) {
-        for server in definition.servers.iter().filter(|it| it.how == Reach::Named) {
-            let own = server.prefix();
-            if !specs.iter().any(|spec| spec.name.starts_with(&own)) {
-                let (name, wanted) = (&definition.name, &server.name);
-                self.say(&format!(
-                    "note: {name} wants the server {wanted}, which has no tools here; \
-                     do: locum mcp list"
-                ));
-            }
-        }
-    }
-
-    /// A project may call its own what it likes; what is allowed to a name was allowed to whoever
-    /// had it before.
-    fn stands_in(&self, files: &Files, name: &str, origin: &Origin) -> bool {
-        let is_theirs = |found: &Found| {
-            found.origin.scope > origin.scope && found.name.eq_ignore_ascii_case(name)
-        };
-        origin.scope == Scope::Workspace
-            && (self.is_known(name) || files.found.iter().any(is_theirs))
-    }
-
-    /// What it is told after its own words.
-    fn besides(&self, files: &Files, definition: &Definition) -> String {
-        let mut text = String::new();
-        for name in &definition.skills {
-            let found = files.named_as(Kind::Skill, name).ok();
-            let found = found.filter(|found| is_on(found, &self.world.settings));
-            // That one is not there was told when the definition was read.
-            let Some(skill) = found.and_then(|found| self.read(files.load(found)).ok()) else {
-                continue;
-            };
-            let folder = skill.origin.folder().display();
-            let _ = write!(
-                text,
-                "\n\n# Skill: {name}\nIts files are in {folder}.\n\n{}",
-                skill.instructions
-            );
-        }
-        if definition.kind == Kind::Skill {
-            let folder = definition.origin.folder().display();
-            let _ = write!(text, "\n\nThe files of this skill are in {folder}.");
-        }
-        // Its text may well speak of a server by the name that no tool can have.
-        for server in &definition.servers {
-            let Some(called) = &server.called else { continue };
-            let start = server.prefix();
-            let _ = write!(text, "\n\nThe tools of the server `{called}` begin with `{start}`.");
-        }
-        text
-    }
-
-    /// A model that cannot be asked here is no reason to stop: its parent's is used.
-    fn model(&self, definition: &str, name: &str) -> Option<String> {
-        let models = self.world.models.as_ref()?;
-        let found = models.usable(name);
-        if found.is_none() {
-            self.say(&format!(
-                "note: {definition} wants the model {name}, which cannot be asked here; it uses \
-                 its parent's"
-            ));
-        }
-        found
-    }
-
     fn read(&self, loaded: Loaded) -> Result<Definition, String> {
         self.taken(loaded).map_err(|problems| listed(&problems))
     }
@@ -482,71 +350,6 @@ fn find<'f>(files: &'f Files, wanted: &Wanted) -> Result<&'f Found, NotFound> {
     skill.map_or_else(|| files.named(&wanted.name), Ok)
 }
 
-/// Files that a person names are where they stand, before they are in the workspace, and may be
-/// anywhere: nobody else has chosen them.
-fn chosen(
-    definition: &Definition,
-    mut values: BTreeMap<String, String>,
-    workspace: PathBuf,
-) -> Given {
-    let here = env::current_dir().unwrap_or_else(|_| workspace.clone());
-    for parameter in definition.parameters.iter().filter(|it| it.input == InputType::File) {
-        if let Some(path) = values.get_mut(&parameter.key) {
-            let found = Some(here.join(&*path)).filter(|it| it.exists());
-            *path = found.map_or_else(|| path.clone(), |it| it.display().to_string());
-        }
-    }
-    Given { values, base: workspace, roots: vec![PathBuf::from("/")] }
-}
-
-/// A value that names a variable of the person's where servers are started: only the file may.
-fn smuggled(written: &Definition, built: &Definition) -> Option<Problem> {
-    let wants = |it: &Definition| -> BTreeSet<String> {
-        let all = it.servers.iter().map(Server::wants);
-        all.flat_map(|it| it.names().map(str::to_owned).collect::<Vec<_>>()).collect()
-    };
-    let known = wants(written);
-    let name = wants(built).into_iter().find(|name| !known.contains(name))?;
-    Some(Problem {
-        file: written.origin.file.clone(),
-        line: 1,
-        column: 1,
-        severity: Severity::Error,
-        what: format!("a value puts ${{{name}}} into what a server is started with"),
-        why: "which variables it is given is for the file to say".to_owned(),
-        how: "give the value without ${…}".to_owned(),
-    })
-}
-
-/// Why a definition could not be built.
-pub(crate) enum Unbuilt {
-    Needs(Vec<Parameter>),
-    /// With other values it may be.
-    Values(Vec<Problem>),
-    Wrong(Vec<Problem>),
-}
-
-impl Unbuilt {
-    fn words(&self, name: &str) -> String {
-        match self {
-            Unbuilt::Needs(needs) => needed(name, needs),
-            Unbuilt::Values(problems) | Unbuilt::Wrong(problems) => listed(problems),
-        }
-    }
-}
-
-/// Who may change nothing may still look.
-fn remembers(uses: &Rights) -> &'static str {
-    if uses.allow("memory_save", Class::Write) {
-        "\n\nYou have a memory of your own. Look with memory_search for what you noted before, and \
-         keep what will be worth knowing next time with memory_save, scope agent."
-    } else if uses.allow("memory_search", Class::Read) {
-        "\n\nYou have a memory of your own. Look with memory_search for what you noted before."
-    } else {
-        ""
-    }
-}
-
 fn judged_kind(kind: Kind) -> JudgedKind {
     match kind {
         Kind::Recipe => JudgedKind::Recipe,
@@ -555,47 +358,7 @@ fn judged_kind(kind: Kind) -> JudgedKind {
     }
 }
 
-/// Values as recipes have them: text. Other values are written as JSON.
-fn values(parameters: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
-    let map = match parameters {
-        None | Some(Value::Null) => return Ok(BTreeMap::new()),
-        Some(Value::Object(map)) => map,
-        Some(_) => return Err("parameters must be an object: {\"key\": \"value\"}".into()),
-    };
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Ok(map.iter().map(|(key, value)| (key.clone(), text(value))).collect())
-}
-
-fn check_input(schema: &Value, wanted: &Wanted) -> Result<(), String> {
-    let input = match &wanted.parameters {
-        Some(input) => input.clone(),
-        None => form::value(&wanted.message).map_err(|why| {
-            format!("{} takes input of a form. {why} It is: {schema}", wanted.name)
-        })?,
-    };
-    match form::mismatch(schema, &input) {
-        None => Ok(()),
-        Some(why) => Err(format!("{} takes other input: {why} It is: {schema}", wanted.name)),
-    }
-}
-
-fn needed(name: &str, needs: &[Parameter]) -> String {
-    let keys: Vec<String> = needs.iter().map(|it| format!("{} ({})", it.key, it.about)).collect();
-    format!("{name} needs values, give them as parameters: {}", keys.join(", "))
-}
-
 pub(crate) fn listed(problems: &[Problem]) -> String {
     let errors = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string);
     errors.collect::<Vec<_>>().join("\n")
-}
-
-fn read_line(check: &mut Check, exec: Option<&ToolSpec>) {
-    let arguments = serde_json::json!({ "command": check.command });
-    check.subjects = exec.and_then(|exec| subjects::subjects(exec, &arguments, Path::new("/")));
-}
-
-/// Nothing that a person has to agree to is started.
-pub(crate) fn without_servers(judged: &mut Judged) {
-    judged.kit.servers.clear();
-    judged.setup = judged.kit.needs_setup();
 }

@@ -167,9 +167,12 @@ async fn exchange(flags: &Run, places: &Places<'_>) -> Result<Ended, Complaint> 
         door.close().await;
     }
     wait_for_readers(printed, &last).await?;
-    let last = last?;
+    last.map(|last| ended(last, extract))
+}
+
+fn ended(last: Line, extract: Option<Extract>) -> Ended {
     let is_ok = matches!(&last.body, Body::RunResult(it) if it.status == Status::Ok);
-    Ok((last, extract.filter(|_| is_ok)))
+    (last, extract.filter(|_| is_ok))
 }
 
 /// Whether there is somebody who can say what of it is worth keeping.

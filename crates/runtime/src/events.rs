@@ -218,9 +218,6 @@ impl Teller {
                 if let Some(input) = input {
                     self.taken(telling, agent, *input, Body::InputStarted);
                 }
-                if let Verdict::Allow(Allow { arguments: Some(changed), .. }) = verdict {
-                    self.changed(agent, changed);
-                }
                 self.settled(telling, agent, *ask, verdict, by);
             }
             Event::Started { agent, call, .. } => self.started(telling, *agent, *call, Some(seq)),
@@ -349,6 +346,9 @@ impl Teller {
         verdict: &Verdict,
         by: &Who,
     ) {
+        if let Verdict::Allow(Allow { arguments: Some(changed), .. }) = verdict {
+            self.changed(agent, changed);
+        }
         let (decision, scope, message) = match verdict {
             Verdict::Allow(allow) => ("allow", Some(allow.scope), None),
             Verdict::Deny { message } => ("deny", None, message.clone()),

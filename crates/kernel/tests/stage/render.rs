@@ -313,8 +313,7 @@ impl Stage {
         match event {
             Event::Retrying(it) => {
                 let hold = if it.hold.is_some() { ", provider held" } else { "" };
-                let (attempt, failure) = (it.attempt, &it.failure);
-                format!("{} retries, try {attempt}{hold}: {failure}", name(&it.agent))
+                format!("{} retries, try {}{hold}: {}", name(&it.agent), it.attempt, it.failure)
             }
             Event::Faulted { agent, failure } => format!("{} faulted: {failure}", name(agent)),
             Event::Overflowed { agent } => format!("{} overflowed its context", name(agent)),
@@ -338,9 +337,9 @@ impl Stage {
                 format!("{ask} {} by {by}{words}", verdict.word())
             }
             Event::Granted { grant } => {
-                let rules: Vec<String> =
-                    grant.rules.iter().map(|rule| format!(", {rule}")).collect();
-                format!("granted {} below {}{}", grant.tool, name(&grant.root), rules.concat())
+                let rules: Vec<_> = grant.rules.iter().map(|rule| format!(", {rule}")).collect();
+                let rules = rules.concat();
+                format!("granted {} below {}{rules}", grant.tool, name(&grant.root))
             }
             Event::Revoked { grant, .. } => format!("revoked the grant of {grant}"),
             Event::Started { agent, call, .. } => format!("{} started {call}", name(agent)),
@@ -349,8 +348,8 @@ impl Stage {
                 format!("{} waits in {call} for {mode} of {:?}", name(agent), wait.agents)
             }
             Event::Returned { agent, call, output: out, reads } => {
-                let reads =
-                    if reads.is_empty() { String::new() } else { format!(", reads {reads:?}") };
+                let reads = (!reads.is_empty()).then(|| format!(", reads {reads:?}"));
+                let reads = reads.unwrap_or_default();
                 format!("{} got {call}: {}{reads}", name(agent), output(out))
             }
             Event::Spoke { agent, text } => format!("{} spoke: {:?}", name(agent), short(text)),
