@@ -305,7 +305,7 @@ fn projects_ask() {
             "start the server search: uvx mcp_websearch@latest 8080, with SEARCH_KEY of your \
              environment",
             "reach the server tracker: https://example.com/mcp, with TRACKER_KEY of your \
-             environment",
+             environment in Authorization",
             "run the script sums",
             "let a program be the agent: other-agent --print",
             "run after every try: test -f out.txt",

@@ -104,6 +104,17 @@ impl Complaint {
         }
     }
 
+    /// It had ended; who read what it said has not had all of it.
+    pub(crate) fn not_read(exit: u8) -> Complaint {
+        Complaint {
+            code: "E180",
+            what: "Stopped before everything was read; nothing is lost.".into(),
+            cause: "Whoever reads what this prints stands still.".into(),
+            next: "locum sessions, then locum sessions show KEY".into(),
+            exit,
+        }
+    }
+
     pub(crate) fn rule_of_no_tool(cause: String) -> Complaint {
         Complaint {
             code: "E410",

@@ -216,11 +216,10 @@ async fn wait_for_readers(
         }
     };
     tokio::select! {
-        () = printed => {}
-        _ = stop => {}
-        () = patience => {}
+        () = printed => Ok(()),
+        signal = stop => Err(Complaint::not_read(signal.exit_code())),
+        () = patience => Ok(()),
     }
-    Ok(())
 }
 
 /// How long the last words of a run that was told to stop may take.

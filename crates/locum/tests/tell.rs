@@ -21,13 +21,13 @@ work agent | permissionMode: bypassPermissions | 1
 work agent | permission_mode: acceptEdits | 1
 work agent | permissionMode: plan | 0
 home agent | permissionMode: bypassPermissions | 0
-work agent | locum: {passthrough: {command: [\"true\"], env: [A], writes: [~/.x]}} | 2
-work agent | locum: {passthrough: {command: [\"true\"], env: A}} | 1
-home agent | locum: {passthrough: {command: [\"true\"], env: [A], writes: [~/.x]}} | 0
-home agent | locum: {passthrough: {command: [\"true\"], writes: [/, ~/, ~/.ssh, ~/.x]}} | 3
-home agent | locum: {passthrough: {command: [\"true\"], writes: [WORK/sub]}} | 1
-home agent | locum: {passthrough: {command: [\"true\"], writes: [~]}} | 1
-home agent | locum: {passthrough: {command: [a program]}} | 1
+work agent | locum: {passthrough: {command: [\"true\"], env: [A], writes: [~/.x]}} | 3
+work agent | locum: {passthrough: {command: [\"true\"], env: A}} | 2
+home agent | locum: {passthrough: {command: [\"true\"], env: [A], writes: [~/.x]}} | 1
+home agent | locum: {passthrough: {command: [\"true\"], writes: [/, ~/, ~/.ssh, ~/.x]}} | 4
+home agent | locum: {passthrough: {command: [\"true\"], writes: [WORK/sub]}} | 2
+home agent | locum: {passthrough: {command: [\"true\"], writes: [~]}} | 2
+home agent | locum: {passthrough: {command: [a program]}} | 2
 home agent | locum: {passthrough: {command: a program, writes: [here]}} | 2
 work agent | tools: [Read, Raed] | 1
 work agent | disallowed-tools: Raed | 1

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use locum_sandbox::{Guard, Keep, StandIn, Walls};
 
-use crate::Place;
+use crate::{Place, made_of};
 
 /// Entries of the kept places that are looked at, the outer ones first.
 const KEPT_MAX: usize = 10_000;
@@ -18,30 +18,9 @@ const KEPT_MAX: usize = 10_000;
 const WORK_MAX: usize = 1_000_000;
 const FOUND_MAX: usize = 256;
 
-/// What a shell, an editor or git runs for the person: it may be read, and what a command writes
-/// there would run without any walls.
-const RUNS: [&str; 20] = [
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/fish/config.fish",
-    ".config/git/config",
-    ".config/nvim/init.lua",
-    ".config/nvim/init.vim",
-    ".emacs",
-    ".gitconfig",
-    ".inputrc",
-    ".kshrc",
-    ".profile",
-    ".tmux.conf",
-    ".vimrc",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
+/// What editors and terminals run for the person, besides what starts with a shell: it may be read,
+/// and what a command writes there would run without any walls.
+const EDITORS: [&str; 6] = [".config/nvim", ".emacs", ".inputrc", ".kshrc", ".tmux.conf", ".vimrc"];
 
 type Number = (u64, u64);
 
@@ -57,8 +36,8 @@ struct Kept {
 pub(crate) fn keep(walls: &mut Walls, place: &Place) -> Result<(), String> {
     let hidden = walls.guards.iter().filter(|guard| guard.keep == Keep::Hidden);
     let hidden: Vec<PathBuf> = hidden.filter_map(|it| it.path.canonicalize().ok()).collect();
-    let home = place.home.iter();
-    let runs = home.flat_map(|home| RUNS.map(|name| home.join(name)));
+    let editors = place.home.iter().flat_map(|home| EDITORS.map(|name| home.join(name)));
+    let runs = made_of::starts(place).into_iter().chain(editors);
     let runs: Vec<PathBuf> = runs.filter_map(|path| path.canonicalize().ok()).collect();
     // What agents make there is no secret, and there may be a lot of it.
     let copies = place.copies().canonicalize().ok();

@@ -115,6 +115,12 @@ pub(crate) fn of_person(place: &Place) -> Vec<Guard> {
     found
 }
 
+/// What at home starts by itself, there or not.
+pub(crate) fn starts(place: &Place) -> Vec<PathBuf> {
+    let names = STARTS.iter().map(|(name, _)| name);
+    names.flat_map(|name| at_home(place.home.as_deref(), name)).collect()
+}
+
 /// Where a home has definitions, in all their folders.
 pub(crate) fn at(home: Option<&Path>) -> Vec<PathBuf> {
     let parts = HOME.iter().flat_map(|(folder, parts)| {

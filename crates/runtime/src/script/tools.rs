@@ -14,6 +14,7 @@ use super::Script;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::provider::Task;
+use crate::rules::usual;
 use crate::tool::Toolbox;
 
 #[derive(Clone, Debug)]
@@ -79,18 +80,10 @@ impl Toolbox for Props {
     }
 }
 
-/// What the program itself has, as models know it.
-const BUILT_IN: [(&str, Class); 13] = [
-    ("read", Class::Read),
-    ("ls", Class::Read),
-    ("glob", Class::Read),
-    ("grep", Class::Read),
-    ("write", Class::Write),
-    ("edit", Class::Write),
-    ("exec", Class::Exec),
+/// What the program itself has besides the usual tools.
+const OTHERS: [(&str, Class); 5] = [
     ("process", Class::Exec),
     ("passthrough", Class::Exec),
-    ("web_fetch", Class::Network),
     ("memory_save", Class::Write),
     ("memory_search", Class::Read),
     ("memory_get", Class::Read),
@@ -99,8 +92,9 @@ const BUILT_IN: [(&str, Class); 13] = [
 /// A tool of the script that stands for one of the program's is judged like that one: otherwise
 /// a call that asks in earnest would run unasked in the rehearsal.
 pub(super) fn stands_in(name: &str, class: Class) -> Result<(), String> {
-    match BUILT_IN.iter().find(|(known, _)| *known == name) {
-        Some((_, real)) if *real != class => {
+    let other = || OTHERS.iter().find(|(known, _)| *known == name).map(|(_, class)| *class);
+    match usual(name).map(|tool| tool.class).or_else(other) {
+        Some(real) if real != class => {
             let (real, class) = (real.word(), class.word());
             Err(format!(
                 "{name} is a tool of the program, of class {real}, and this one is of class \
