@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::config::place::Places;
+use crate::name;
 use crate::spec::{ServerSpec, Transport};
 
 mod place;
@@ -80,11 +81,16 @@ impl Reader<'_> {
             return self.fail(self.line(&[key]), format!("`{key}` is not an object"));
         };
         for (name, entry) in servers {
-            self.server(key, name, entry);
+            let plain = name::plain(name);
+            let others = servers.keys().filter(|other| *other != name);
+            let is_taken =
+                plain.is_empty() || others.map(|it| name::plain(it)).any(|it| it == plain);
+            self.server((key, name), if is_taken { name } else { &plain }, entry);
         }
     }
 
-    fn server(&mut self, key: &str, name: &str, entry: &Value) {
+    /// `called` is how its tools begin: lists and rules name them as other programs do.
+    fn server(&mut self, (key, name): (&str, &str), called: &str, entry: &Value) {
         let line = self.line(&[key, name]);
         let Value::Object(map) = entry else {
             return self.fail(line, format!("server `{name}` is not an object"));
@@ -111,7 +117,10 @@ impl Reader<'_> {
         };
         let transport = if remote { self.http(&at) } else { self.stdio(&at) };
         let Some(transport) = transport else { return };
-        let mut spec = ServerSpec::new(name, transport);
+        if called != name {
+            self.warn(line, format!("the tools of `{name}` are called `{called}__…` here"));
+        }
+        let mut spec = ServerSpec::new(called, transport);
         if let Some(timeout) = self.millis(&at, "timeout") {
             spec.timeout = timeout;
         }

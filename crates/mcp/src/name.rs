@@ -22,15 +22,28 @@ pub(crate) fn full(server: &str, tool: &str) -> String {
     if clean {
         return exact;
     }
-    let mut name: String = exact.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    let mut name = spelled(&exact);
     let tail: String = hex(&digest([server, tool].map(str::as_bytes)))[..8].to_owned();
     name.truncate(LENGTH_MAX - tail.len() - 1);
     format!("{name}-{tail}")
 }
 
+/// A server's name as its tools can begin with it: letters, digits, `-` and single `_`.
+pub(crate) fn plain(server: &str) -> String {
+    let mut name = spelled(server);
+    while name.contains(SEPARATOR) {
+        name = name.replace(SEPARATOR, "_");
+    }
+    name.trim_matches('_').to_owned()
+}
+
+fn spelled(name: &str) -> String {
+    name.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect()
+}
+
 /// Could this server have a tool of that name?
 pub(crate) fn may_be_of(server: &str, full: &str) -> bool {
-    let prefix: String = server.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    let prefix = spelled(server);
     let prefix = &prefix[..prefix.len().min(LENGTH_MAX - 9)];
     full.starts_with(prefix)
 }
@@ -38,12 +51,9 @@ pub(crate) fn may_be_of(server: &str, full: &str) -> bool {
 /// Whether a name in a list means this tool: as it is, as other programs clean it, or by a start
 /// with a star.
 pub(crate) fn stands_for(listed: &str, tool: &str) -> bool {
-    let clean = |name: &str| -> String {
-        name.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect()
-    };
     match listed.strip_suffix('*') {
-        Some(start) => tool.starts_with(start) || clean(tool).starts_with(start),
-        None => listed == tool || clean(listed) == clean(tool),
+        Some(start) => tool.starts_with(start) || spelled(tool).starts_with(start),
+        None => listed == tool || spelled(listed) == spelled(tool),
     }
 }
 

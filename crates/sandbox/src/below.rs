@@ -3,7 +3,8 @@
 //! folders nearest to the top first, and none that is only full of what others have made.
 //!
 //! What was found once stays found: otherwise a command could put so much in front of a repository
-//! that the next walk does not get there.
+//! that the next walk does not get there. Repositories are those that were there at the first walk:
+//! what commands have made since is theirs, and must be theirs to set up and to remove.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -41,6 +42,8 @@ pub struct Below {
     folders: BTreeMap<PathBuf, Folder>,
     repositories: BTreeSet<PathBuf>,
     named: BTreeSet<PathBuf>,
+    /// Whether this is not the first time.
+    has_walked: bool,
 }
 
 /// One folder's contents, as far as they matter.
@@ -92,15 +95,16 @@ impl Below {
             }
             // The workspace's own are guarded whether they are there or not.
             if depth > 0 {
-                let repository = folder.repository.iter().cloned();
+                let repository = folder.repository.iter().filter(|_| !self.has_walked).cloned();
                 add(&mut self.repositories, repository, REPOSITORIES_MAX);
                 add(&mut self.named, folder.named.iter().cloned(), NAMED_MAX);
             }
             self.folders.insert(path, folder);
             if entries >= ENTRIES_MAX {
-                return;
+                break;
             }
         }
+        self.has_walked = true;
     }
 }
 
@@ -225,23 +229,23 @@ mod tests {
         }
     }
 
-    /// Whenever it was made, and whatever was made in front of it.
+    /// Whatever was made in front of it; a repository that was made since is nobody else's.
     #[test]
     fn what_changes_is_seen_and_what_was_seen_stays() {
         let world = world("changes", "z/y/p/.git");
         let mut below = Below::default();
+        assert_eq!(world.found(&mut below), "z/y/p/.git/hooks");
         for look in 0..4 {
-            world.make(&format!("a{look}/.git"));
+            world.make(&format!("a{look}/.claude"));
             let found = world.found(&mut below);
-            assert!(found.contains(&format!("a{look}/.git/hooks")), "{found}");
+            assert!(found.contains(&format!("a{look}/.claude")), "{found}");
         }
         for many in 0..REPOSITORIES_MAX {
             world.make(&format!("a/b{many}/.git"));
         }
         let found = world.found(&mut below);
-        assert!(found.contains("z/y/p/.git/hooks"), "{found}");
-        assert_eq!(below.repositories.len(), REPOSITORIES_MAX);
-        fs::remove_dir_all(world.0.join("a")).expect("removed");
-        assert_eq!(world.found(&mut below).split(' ').count(), 5);
+        assert!(found.contains("z/y/p/.git/hooks") && !found.contains("a/b"), "{found}");
+        fs::remove_dir_all(world.0.join("z")).expect("removed");
+        assert!(!world.found(&mut below).contains("hooks"));
     }
 }

@@ -46,6 +46,9 @@ const CLIENTS: &[Client] = &[
     },
 ];
 
+/// Commands of sqlite's own that only show something, if nothing stands behind them.
+const SHOWS: [&str; 6] = ["databases", "dump", "indexes", "schema", "show", "tables"];
+
 pub(crate) fn named(name: &str) -> Option<&'static Client> {
     CLIENTS.iter().find(|client| client.name == name)
 }
@@ -75,7 +78,9 @@ impl Client {
         // A dot begins a command of sqlite's own; `./a.db` is a file.
         let is_command = |line: &str| {
             let name = line.trim_start().strip_prefix('.');
-            name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+            let begins =
+                name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+            begins && !name.is_some_and(|name| SHOWS.contains(&name.trim_end()))
         };
         let commands = self.name == "sqlite3" && text.lines().any(is_command);
         commands || self.runs.iter().any(|bad| text.contains(bad))

@@ -199,6 +199,9 @@ impl Room {
     fn prepare(&self, errand: &Errand) -> Result<Prepared, String> {
         let line = text(&errand.arguments, "command").filter(|line| !line.trim().is_empty());
         let line = line.ok_or("exec needs a `command`")?;
+        if line.contains('\0') {
+            return Err("a command cannot have a NUL character in it".to_owned());
+        }
         let site = self.site(errand)?;
         let cwd = site.folder(text(&errand.arguments, "cwd").unwrap_or_default())?;
         let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };

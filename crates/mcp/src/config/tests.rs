@@ -44,6 +44,23 @@ fn a_usual_file() {
     assert!(!shown.contains("t0k"), "a token is shown: {shown}");
 }
 
+/// Lists of tools and rules name tools as other programs do, unless two would be alike.
+#[test]
+fn odd_names() {
+    let cases = [
+        ("{\"My Server\": X, \"fig.ma\": X, \"a__b\": X}", "My_Server a_b fig_ma", 3),
+        ("{\"My Server\": X, \"My_Server\": X}", "My Server My_Server", 0),
+        ("{\"é\": X, \"good-1\": X}", "good-1 é", 0),
+    ];
+    for (servers, names, warnings) in cases {
+        let servers = servers.replace('X', "{\"command\": \"x\"}");
+        let config = parse("f", &format!("{{\"mcpServers\": {servers}}}"), &fill);
+        let mut found: Vec<&str> = config.servers.iter().map(|it| it.name.as_str()).collect();
+        found.sort_unstable();
+        assert_eq!((found.join(" ").as_str(), config.warnings.len()), (names, warnings));
+    }
+}
+
 #[test]
 fn complaints() {
     let cases: &[(&str, &str)] = &[
