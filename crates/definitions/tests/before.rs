@@ -3,23 +3,9 @@
 
 mod support;
 
-use std::path::PathBuf;
+use locum_definitions::{Given, Kind, Outcome, build, load, rehearsed};
 
-use locum_definitions::{
-    Given, Kind, Loaded, Origin, Outcome, Scope, build, load, parse, rehearsed,
-};
-
-use support::Folder;
-
-fn read(kind: Kind, text: &str) -> Loaded {
-    let root = PathBuf::from("/nowhere");
-    let name = match kind {
-        Kind::Recipe => "x.yaml",
-        Kind::Skill => "skills/x/SKILL.md",
-        Kind::Agent => "agents/x.md",
-    };
-    parse(text, kind, &Origin { file: root.join(name), root, scope: Scope::User })
-}
+use support::{Folder, read};
 
 /// Statements may stand anywhere that leaves YAML once they are rendered, and what is told is told
 /// at its place in the file.

@@ -4,23 +4,10 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use locum_definitions::{
-    Asker, Given, Kind, Loaded, Origin, Outcome, Scope, build, build_for, load, parse,
-};
+use locum_definitions::{Asker, Given, Kind, Loaded, Outcome, build, build_for, load};
 
-use support::Folder;
-
-fn read(kind: Kind, text: &str) -> Loaded {
-    let root = PathBuf::from("/nowhere");
-    let name = match kind {
-        Kind::Recipe => "x.yaml",
-        Kind::Skill => "skills/x/SKILL.md",
-        Kind::Agent => "agents/x.md",
-    };
-    parse(text, kind, &Origin { file: root.join(name), root, scope: Scope::User })
-}
+use support::{Folder, read};
 
 /// These load, with these warnings.
 #[test]

@@ -68,7 +68,9 @@ fn rules_test_knows_what_an_agent_may_do() {
     let folder = Folder::new("rules-agent");
     std::fs::create_dir_all(folder.0.join("home/.claude/agents")).unwrap();
     folder.write("home/.claude/agents/git.md", "---\ntools: Bash(git log:*), Read\n---\nLook.\n");
-    let cases: [(&[&str], u8, &str); 7] = [
+    folder.write("home/.claude/agents/asky.md", "---\npermissionMode: ask\n---\nAsk.\n");
+    let cases: [(&[&str], u8, &str); 8] = [
+        (&["make", "--agent", "asky"], 3, "ask: exec needs approval"),
         (
             &["x", "--tool", "write", "--agent", "explorer"],
             3,

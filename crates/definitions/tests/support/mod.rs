@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locum_definitions::{InputType, Parameter};
+use locum_definitions::{InputType, Kind, Loaded, Origin, Parameter, Scope, parse};
 
 /// A folder of one test, gone when it is dropped.
 #[derive(Debug)]
@@ -131,4 +131,15 @@ pub(crate) fn sample(parameter: &Parameter, file: &Path, text: &str) -> String {
         InputType::File => file.display().to_string(),
         InputType::String => text.to_owned(),
     }
+}
+
+/// A text as it would be read from a file of the person, where such files are.
+pub(crate) fn read(kind: Kind, text: &str) -> Loaded {
+    let root = PathBuf::from("/nowhere");
+    let name = match kind {
+        Kind::Recipe => "x.yaml",
+        Kind::Skill => "skills/x/SKILL.md",
+        Kind::Agent => "agents/x.md",
+    };
+    parse(text, kind, &Origin { file: root.join(name), root, scope: Scope::User })
 }

@@ -59,6 +59,7 @@ pub fn explain(question: &Question) -> Explanation {
         let parts = heard.parts.iter().map(|part| consider(&[], &heard, part)).collect();
         return Explanation { verdict: RuleKind::Deny, because, parts, opaque: heard.opaque };
     }
+    let mode = definition.and_then(|it| it.cap).map_or(mode, |cap| mode.meet(cap));
     let is_planned = mode == PolicyMode::Plan && changes(tool.class);
     let ruled = by_rules(&all, agent, &names, &heard).filter(|_| !is_planned);
     let by_rule = ruled.is_some();

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Names, declared, domain, heard, is_for, rules_for};
+use super::{Names, declared, domain, heard, is_for, only, rules_for};
 use crate::{Agent, Call, Class, Covers, Session, Span};
 
 pub(crate) fn span(session: &Session, agent: &Agent, call: &Call) -> Span {
@@ -16,9 +16,8 @@ pub(crate) fn span(session: &Session, agent: &Agent, call: &Call) -> Span {
     let mut patterns: Vec<&str> = rules.filter_map(|rule| rule.pattern.as_deref()).collect();
     let mut at = Some(agent);
     while let Some(holder) = at {
-        let only = session.definition(holder).into_iter().flat_map(|it| &it.only);
-        let mine = only.filter(|only| names.any(|name| super::matches(&only.tool, name)));
-        patterns.extend(mine.map(|only| only.pattern.as_str()));
+        let definition = session.definition(holder);
+        patterns.extend(definition.into_iter().flat_map(|it| only::patterns(it, &names)));
         at = holder.parent.and_then(|(parent, _)| session.agent(parent));
     }
     for grant in session.grants.values().filter(|grant| grant.tool == tool) {
